@@ -1,0 +1,59 @@
+// How a query is compared with a key: s = score(q, k), and what is done to the score before the mask.
+#ifndef REGARD_SCORE_H_
+#define REGARD_SCORE_H_
+
+#include <optional>
+#include <variant>
+
+#include "regard/tensor_view.h"
+
+namespace regard {
+
+// s = scale q·k
+struct Dot {
+  double scale = 1.0;
+};
+
+// s = q·k / sqrt(D)  (Vaswani et al. 2017, "Attention is all you need", section 3.2.1)
+struct ScaledDot {};
+
+// s = scale q·k / max(|q||k|, eps)
+struct Cosine {
+  double scale = 1.0;
+  double eps = 1e-8;
+};
+
+// s = w·tanh(q + k), with q and k already projected to the hidden width D
+// (Bahdanau et al. 2015, "Neural machine translation by jointly learning to align and translate", appendix
+// A.1.2)
+template <typename T>
+struct Additive {
+  TensorView<const T, 2> w;  // [H, D], or [1, D] for the same weight in every head
+};
+
+// s = -1/2 |precision ∘ (q - k)|²  (Nadaraya 1964 and Watson 1964, with a Gaussian kernel of width 1 /
+// precision)
+template <typename T>
+struct Gaussian {
+  TensorView<const T, 1> precision;  // [1], or [D]: one a dimension
+};
+
+template <typename T>
+using Score = std::variant<ScaledDot, Dot, Cosine, Additive<T>, Gaussian<T>>;
+
+// Where the diagonal of a score matrix with L queries and S keys starts.
+enum class Corner {
+  kTopLeft,      // query i stands at key i
+  kBottomRight,  // query i stands at key i + S - L: the last query at the last key
+};
+
+// s - slope_h |i' - j|, with i' the key that query i stands at (Press et al. 2022, "Train short, test long")
+template <typename T>
+struct Alibi {
+  TensorView<const T, 1> slopes;  // [H]
+  Corner corner = Corner::kTopLeft;
+};
+
+}  // namespace regard
+
+#endif  // REGARD_SCORE_H_
