@@ -10,12 +10,13 @@ namespace regard {
 // p_j = exp(s_j) / sum_j exp(s_j)
 struct Softmax {};
 
-// p_j = 1 for the largest score (the first of equals), else 0. The gradient goes to v only.
+// p_j = 1 for the largest score (the first of equals), else 0. The gradient of `out` goes to v only; those of
+// `lse` and `log_prob` go to the scores.
 struct Argmax {};
 
 // p_j = 1 for one key drawn from the softmax, else 0: the largest of s_j + Gumbel noise (Gumbel 1954;
 // Maddison et al. 2014, "A* sampling"). The noise is a pure function of the seed and (b, h, i, j). The
-// gradient of `out` goes to v only; that of `log_prob` goes to the scores.
+// gradient of `out` goes to v only; those of `lse` and `log_prob` go to the scores.
 struct Sample {
   std::uint64_t seed = 0;
 };

@@ -14,7 +14,8 @@ struct Dot {
   double scale = 1.0;
 };
 
-// s = q·k / sqrt(D)  (Vaswani et al. 2017, "Attention is all you need", section 3.2.1)
+// s = q·k / sqrt(D)  (Vaswani et al. 2017, "Attention is all you need", section 3.2.1);
+// 0 where D is 0
 struct ScaledDot {};
 
 // s = scale q·k / max(|q||k|, eps)
