@@ -40,6 +40,7 @@ struct PairReport {
   std::int64_t lines = 0;  // lines (or catalogue entries) looked at
   std::int64_t pairs = 0;  // pairs kept
   std::int64_t files = 0;
+  bool catalogue = false;   // entries of catalogues, not lines
   Occurrence one_column;    // skipped: a line without a tab
   Occurrence empty_side;    // skipped: source or target blank
   Occurrence replaced;      // kept: ill-formed UTF-8 replaced
