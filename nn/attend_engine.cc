@@ -1,0 +1,207 @@
+// regard::attend on the CPU: the engine on views of the tensors.
+#include <ATen/Parallel.h>
+
+#include <atomic>
+#include <optional>
+
+#include "nn/attend_op.h"
+#include "regard/attention.h"
+
+namespace regard::nn {
+namespace {
+
+// Tasks are handed out one by one, on the threads that torch's own operators use.
+void TorchParallelFor(std::int64_t count, const std::function<void(std::int64_t)>& task) {
+  std::atomic<std::int64_t> next{0};
+  at::parallel_for(0, std::min<std::int64_t>(count, at::get_num_threads()), 1,
+                   [&](std::int64_t, std::int64_t) {
+                     for (std::int64_t i = next++; i < count; i = next++) task(i);
+                   });
+}
+
+// A view with leading dimensions of 1 where the tensor has fewer.
+template <typename T, std::size_t kRank>
+TensorView<T, kRank> View(const char* name, const at::Tensor& t) {
+  TORCH_CHECK_VALUE(t.dim() <= static_cast<std::int64_t>(kRank), name, " has shape ", t.sizes(),
+                    "; expected at most ", kRank, " dimensions");
+  TensorView<T, kRank> view;
+  const auto missing = kRank - static_cast<std::size_t>(t.dim());
+  for (std::size_t d = 0; d < kRank; ++d) {
+    view.shape[d] = d < missing ? 1 : t.size(static_cast<std::int64_t>(d - missing));
+    view.strides[d] = d < missing ? 0 : t.stride(static_cast<std::int64_t>(d - missing));
+  }
+  view.data = static_cast<T*>(const_cast<void*>(t.const_data_ptr()));
+  return view;
+}
+
+template <typename T>
+constexpr at::ScalarType kType = std::is_same_v<T, double> ? at::kDouble : at::kFloat;
+
+// The engine's view of a call, and the converted tensors that it looks at.
+template <typename T>
+class Prepared {
+ public:
+  explicit Prepared(const AttendCall& call) {
+    inputs = {Floats<4>("q", call.q), Floats<4>("k", call.k), Floats<4>("v", call.v)};
+    const AttendOptions& o = call.options;
+    SetScore(call);
+    options.softcap = o.softcap;
+    if (o.bias.defined()) options.bias = Floats<4>("bias", o.bias);
+    if (o.alibi_slopes.defined())
+      options.alibi = Alibi<T>{Floats<1>("alibi_slopes", o.alibi_slopes), o.corner};
+    SetMask(o);
+    const auto seed = static_cast<std::uint64_t>(call.seed.expect_int());
+    if (o.normalizer == NormalizerKind::kArgmax) options.normalizer = Argmax{};
+    if (o.normalizer == NormalizerKind::kSample) options.normalizer = Sample{seed};
+    options.dropout = {o.dropout, seed};
+    options.threads = at::get_num_threads();
+    options.parallel_for = TorchParallelFor;
+  }
+
+  AttentionOptions<T> options;
+  AttentionInputs<T> inputs;
+
+ private:
+  template <std::size_t kRank>
+  TensorView<const T, kRank> Floats(const char* name, const at::Tensor& t) {
+    TORCH_CHECK_VALUE(at::isFloatingType(t.scalar_type()), name, " is ", t.scalar_type(),
+                      "; expected a floating type");
+    kept_.push_back(t.detach().to(kType<T>));
+    return View<const T, kRank>(name, kept_.back());
+  }
+
+  TensorView<const std::int64_t, 2> Integers(const char* name, const at::Tensor& t) {
+    TORCH_CHECK_VALUE(at::isIntegralType(t.scalar_type(), /*includeBool=*/false), name, " is ",
+                      t.scalar_type(), "; expected an integer type");
+    kept_.push_back(t.to(at::kLong));
+    return View<const std::int64_t, 2>(name, kept_.back());
+  }
+
+  TensorView<const bool, 4> Booleans(const char* name, const at::Tensor& t) {
+    TORCH_CHECK_VALUE(t.scalar_type() == at::kBool, name, " is ", t.scalar_type(), "; expected bool");
+    return View<const bool, 4>(name, t);
+  }
+
+  void SetScore(const AttendCall& call) {
+    const AttendOptions& o = call.options;
+    switch (o.score) {
+      case ScoreKind::kScaledDot:
+      case ScoreKind::kDot:
+        options.score = Dot{call.q.size(3) == 0 ? 0.0 : ResolvedScale(call)};
+        break;
+      case ScoreKind::kCosine:
+        options.score = Cosine{ResolvedScale(call), o.eps};
+        break;
+      case ScoreKind::kAdditive:
+        options.score = Additive<T>{Floats<2>("additive_weight", o.additive_weight)};
+        break;
+      case ScoreKind::kGaussian:
+        options.score = Gaussian<T>{Floats<1>("precision", o.precision)};
+        break;
+    }
+  }
+
+  void SetMask(const AttendOptions& o) {
+    Mask& mask = options.mask;
+    if (o.causal) mask.causal = Causal{o.corner};
+    if (o.window_left || o.window_right) mask.window = Window{o.window_left, o.window_right, o.corner};
+    if (o.lengths.defined()) {
+      mask.lengths = Lengths{Integers("lengths", o.lengths.dim() == 1 ? o.lengths.unsqueeze(1) : o.lengths)};
+    }
+    if (o.query_segments.defined()) {
+      mask.segments =
+          Segments{Integers("query_segments", o.query_segments), Integers("key_segments", o.key_segments)};
+    }
+    if (o.blocks.defined()) {
+      mask.blocks = Blocks{Booleans("blocks", o.blocks), o.block_queries, o.block_keys};
+    }
+    if (o.keep.defined()) mask.keep = Keep{Booleans("keep", o.keep)};
+    mask.exclude_self = o.exclude_self;
+  }
+
+  std::vector<at::Tensor> kept_;
+};
+
+void Check(const Status& status) { TORCH_CHECK_VALUE(status.ok(), status.message()); }
+
+template <typename T, std::size_t kRank>
+std::optional<TensorView<T, kRank>> ViewIf(bool wanted, const char* name, const at::Tensor& t) {
+  if (!wanted) return std::nullopt;
+  return View<T, kRank>(name, t);
+}
+
+template <typename T>
+AttendOutputs Forward(const AttendCall& call) {
+  const Prepared<T> prepared(call);
+  const AttendOptions& o = call.options;
+  const bool hard = IsHard(call);
+  const std::int64_t B = call.q.size(0), H = call.q.size(1), L = call.q.size(2), S = call.k.size(2);
+  const auto type = at::TensorOptions(kType<T>);
+  AttendOutputs r;
+  r[kOut] = at::empty({B, H, L, call.v.size(3)}, type);
+  r[kLse] = at::empty(o.return_lse ? at::DimVector{B, H, L} : at::DimVector{0}, type);
+  r[kWeights] = at::empty(o.return_weights ? at::DimVector{B, H, L, S} : at::DimVector{0}, type);
+  r[kIndex] = at::empty(hard ? at::DimVector{B, H, L} : at::DimVector{0}, at::kLong);
+  r[kLogProb] = at::empty(hard ? at::DimVector{B, H, L} : at::DimVector{0}, type);
+  AttentionOutputs<T> outputs;
+  outputs.out = View<T, 4>("out", r[kOut]);
+  outputs.lse = ViewIf<T, 3>(o.return_lse, "lse", r[kLse]);
+  outputs.weights = ViewIf<T, 4>(o.return_weights, "weights", r[kWeights]);
+  outputs.index = ViewIf<std::int64_t, 3>(hard, "index", r[kIndex]);
+  outputs.log_prob = ViewIf<T, 3>(hard, "log_prob", r[kLogProb]);
+  Check(AttentionForward(prepared.options, prepared.inputs, outputs));
+  r[kOut] = r[kOut].to(call.q.scalar_type());
+  r[kWeights] = r[kWeights].to(call.q.scalar_type());
+  return r;
+}
+
+template <typename T>
+AttendGradients Backward(const AttendCall& call, const AttendUpstream& up) {
+  const Prepared<T> prepared(call);
+  std::vector<at::Tensor> kept;
+  const auto floats = [&](const at::Tensor& t) -> const at::Tensor& {
+    kept.push_back(t.defined() ? t.detach().to(kType<T>) : t);
+    return kept.back();
+  };
+  kept.reserve(8);
+  AttentionUpstream<T> upstream;
+  upstream.out = View<const T, 4>("out", floats(up.out));
+  upstream.lse = View<const T, 3>("lse", floats(up.lse));
+  upstream.index = ViewIf<const std::int64_t, 3>(IsHard(call), "index", up.index);
+  upstream.dout = ViewIf<const T, 4>(up.dout.defined(), "dout", floats(up.dout));
+  upstream.dlse = ViewIf<const T, 3>(up.dlse.defined(), "dlse", floats(up.dlse));
+  upstream.dweights = ViewIf<const T, 4>(up.dweights.defined(), "dweights", floats(up.dweights));
+  upstream.dlog_prob = ViewIf<const T, 3>(up.dlog_prob.defined(), "dlog_prob", floats(up.dlog_prob));
+
+  AttendCall inputs = call;
+  const auto tensors = inputs.Tensors();
+  AttendGradients r;
+  for (std::size_t n = 0; n < r.size(); ++n) {
+    if (up.needs[n]) r[n] = at::empty(tensors[n]->sizes(), kType<T>);
+  }
+  AttentionGradients<T> gradients;
+  gradients.dq = ViewIf<T, 4>(up.needs[0], "dq", r[0]);
+  gradients.dk = ViewIf<T, 4>(up.needs[1], "dk", r[1]);
+  gradients.dv = ViewIf<T, 4>(up.needs[2], "dv", r[2]);
+  gradients.dbias = ViewIf<T, 4>(up.needs[3], "dbias", r[3]);
+  gradients.dw = ViewIf<T, 2>(up.needs[4], "dw", r[4]);
+  gradients.dprecision = ViewIf<T, 1>(up.needs[5], "dprecision", r[5]);
+  Check(AttentionBackward(prepared.options, prepared.inputs, upstream, gradients));
+  for (std::size_t n = 0; n < r.size(); ++n) {
+    if (up.needs[n]) r[n] = r[n].to(tensors[n]->scalar_type());
+  }
+  return r;
+}
+
+}  // namespace
+
+AttendOutputs EngineAttend(const AttendCall& call) {
+  return call.q.scalar_type() == at::kDouble ? Forward<double>(call) : Forward<float>(call);
+}
+
+AttendGradients EngineAttendBackward(const AttendCall& call, const AttendUpstream& upstream) {
+  return call.q.scalar_type() == at::kDouble ? Backward<double>(call, upstream)
+                                             : Backward<float>(call, upstream);
+}
+
+}  // namespace regard::nn
