@@ -15,17 +15,23 @@ using at::Tensor;
 using c10::SymInt;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 Tensor Range(const SymInt& size, const Tensor& like) {
   return at::arange(c10::Scalar(size), like.options().dtype(at::kLong));
 }
 
-Tensor Clean(const Tensor& x) { return x.masked_fill(x.isfinite().logical_not(), 0); }
+// Elements that products can mix with others without harm: finite ones; in a score made of squares, those of
+// vectors with a finite square.
+Tensor Usable(const Tensor& x, bool squared = false) {
+  return squared ? x.detach().square().sum(-1, true).isfinite() : x.isfinite();
+}
 
-// 0 where x is finite, NaN elsewhere, without a gradient
-Tensor Poison(const Tensor& x) {
-  const Tensor detached = x.detach();
-  return detached - detached;
+Tensor Clean(const Tensor& x, bool squared = false) { return at::where(Usable(x, squared), x, 0); }
+
+// [.., D] -> [.., 1]: NaN for a vector that Clean changes, else 0
+Tensor Poison(const Tensor& x, bool squared = false) {
+  return at::where(Usable(x, squared).all(-1, true), 0.0, kNan).to(x.scalar_type());
 }
 
 // [B, G, S, D] -> [B, H, S, D]: the key head of each query head
@@ -112,8 +118,9 @@ Tensor RawScores(const AttendCall& call, const Tensor& q, const Tensor& k) {
 // s where it is allowed, else -inf. [B, H, L, S]
 Tensor Scores(const AttendCall& call, const Tensor& q, const Tensor& k, const Tensor& allowed) {
   const AttendOptions& o = call.options;
-  Tensor s = RawScores(call, Clean(q), Clean(k));
-  s = s + Poison(q).sum(-1, true) + Poison(k).sum(-1, true).mT();
+  const bool squared = o.score == ScoreKind::kCosine || o.score == ScoreKind::kGaussian;
+  Tensor s = RawScores(call, Clean(q, squared), Clean(k, squared));
+  s = s + Poison(q, squared) + Poison(k, squared).mT();
   if (o.softcap) s = *o.softcap * at::tanh(s / *o.softcap);
   if (o.bias.defined()) s = s + o.bias.to(s.scalar_type());
   if (o.alibi_slopes.defined()) {
@@ -172,7 +179,7 @@ Tensor WeightedSum(const Tensor& p, const Tensor& v, const Tensor& allowed) {
   if (!allowed.defined()) return at::matmul(p, v);
   const Tensor seen =
       at::matmul(allowed.to(p.scalar_type()).expand_as(p), v.isfinite().logical_not().to(p.scalar_type()));
-  return at::where(seen > 0, std::numeric_limits<double>::quiet_NaN(), at::matmul(p, Clean(v)));
+  return at::where(seen > 0, kNan, at::matmul(p, Clean(v)));
 }
 
 // The case that scaled_dot_product_attention computes: no weights or sums asked for, no mask but a plain
@@ -196,7 +203,8 @@ Tensor TrySdpa(const AttendCall& call) {
   if (o.bias.defined() || n.L != n.S) return {};
   const Tensor out = at::scaled_dot_product_attention(call.q, Clean(call.k), Clean(call.v), {}, 0.0, true,
                                                       ResolvedScale(call), grouped);
-  const Tensor poison = at::cumsum(Poison(call.k).sum(-1, true) + Poison(call.v), 2);
+  const Tensor poison =
+      at::cumsum(Poison(call.k) + at::where(Usable(call.v), 0.0, kNan), 2).to(out.scalar_type());
   return out + PerQueryHead(poison, n.H);
 }
 
@@ -240,7 +248,7 @@ AttendOutputs FallbackAttend(const AttendCall& call) {
     r[kIndex] = index.squeeze(-1);
     r[kLogProb] = at::where(chosen, s - lse.masked_fill(empty, 0), 0).sum(-1);
     // 1 for the chosen key, NaN where the row's scores hold one
-    p = at::where(chosen, (Poison(lse) + 1).masked_fill(empty, 0), 0);
+    p = at::where(chosen, at::where(lse.isnan(), kNan, 1.0), 0).to(sums);
   }
   if (o.return_weights) r[kWeights] = p.to(type);
   if (o.return_lse) r[kLse] = lse.squeeze(-1);

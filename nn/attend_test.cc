@@ -172,12 +172,12 @@ Tensor Loss(const AttendOutputs& r) {
 }
 
 // The outputs, and the gradients of Loss by every tensor that can have one (undefined: not given).
-struct Run {
+struct Trial {
   AttendOutputs outputs;
   std::vector<Tensor> gradients;
 };
 
-Run RunWith(const std::function<AttendOutputs(const AttendCall&)>& attend, AttendCall call) {
+Trial TrialOf(const std::function<AttendOutputs(const AttendCall&)>& attend, AttendCall call) {
   std::vector<Tensor> inputs;
   for (std::size_t n = 0; n < AttendCall::kDifferentiable; ++n) {
     Tensor* tensor = call.Tensors()[n];
@@ -185,12 +185,16 @@ Run RunWith(const std::function<AttendOutputs(const AttendCall&)>& attend, Atten
     *tensor = tensor->detach().clone().requires_grad_();
     inputs.push_back(*tensor);
   }
-  Run run{attend(call), {}};
-  run.gradients = torch::autograd::grad({Loss(run.outputs)}, inputs, {}, {}, false, /*allow_unused=*/true);
-  for (std::size_t n = 0; n < inputs.size(); ++n) {
-    if (!run.gradients[n].defined()) run.gradients[n] = torch::zeros_like(inputs[n]);
+  Trial trial{attend(call), {}};
+  const Tensor loss = Loss(trial.outputs);
+  if (loss.requires_grad()) {
+    trial.gradients = torch::autograd::grad({loss}, inputs, {}, {}, false, /*allow_unused=*/true);
   }
-  return run;
+  trial.gradients.resize(inputs.size());
+  for (std::size_t n = 0; n < inputs.size(); ++n) {
+    if (!trial.gradients[n].defined()) trial.gradients[n] = torch::zeros_like(inputs[n]);
+  }
+  return trial;
 }
 
 void ExpectSame(const Tensor& a, const Tensor& b, double tolerance, const std::string& what) {
@@ -218,7 +222,7 @@ void ForEachVariant(const std::function<void(const AttendCall&)>& test) {
 
 TEST(Attend, EngineAndFallbackAgree) {
   ForEachVariant([](const AttendCall& call) {
-    const Run engine = RunWith(DispatchAttend, call), fallback = RunWith(FallbackAttend, call);
+    const Trial engine = TrialOf(DispatchAttend, call), fallback = TrialOf(FallbackAttend, call);
     for (std::size_t n = 0; n < kAttendOutputs; ++n) {
       ExpectSame(engine.outputs[n], fallback.outputs[n], 1e-9, "output " + std::to_string(n));
     }
@@ -242,7 +246,7 @@ TEST(Attend, GradientsEqualDifferenceQuotients) {
       score.set(&options);
       normalizer.set(&options);
       const AttendCall call = MakeCall(options);
-      const Run run = RunWith(DispatchAttend, call);
+      const Trial run = TrialOf(DispatchAttend, call);
       std::size_t input = 0;
       for (std::size_t n = 0; n < AttendCall::kDifferentiable; ++n) {
         AttendCall moved = call;
@@ -349,11 +353,11 @@ TEST(Attend, MaskedNanHasNoEffect) {
       AttendCall call = MakeCall(options);
       call.k.select(2, 1).fill_(0);
       call.v.select(2, 1).fill_(0);
-      const Run clean = RunWith(attend, call);
+      const Trial clean = TrialOf(attend, call);
       for (double bad : {kNan, std::numeric_limits<double>::infinity(), 1e300}) {
         call.k.select(2, 1).fill_(bad);
         call.v.select(2, 1).fill_(bad);
-        const Run dirty = RunWith(attend, call);
+        const Trial dirty = TrialOf(attend, call);
         for (std::size_t n = 0; n < kAttendOutputs; ++n) {
           EXPECT_TRUE(torch::equal(dirty.outputs[n], clean.outputs[n])) << "output " << n;
         }
@@ -392,7 +396,7 @@ TEST(Attend, EmptySizesGiveEmptyOrZeroResults) {
       options.return_lse = options.return_weights = true;
       const AttendCall call{Random({n[0], n[1], n[2], n[4]}, 1), Random({n[0], g, n[3], n[4]}, 2),
                             Random({n[0], g, n[3], n[5]}, 3), options, 0};
-      const Run run = RunWith(attend, call);
+      const Trial run = TrialOf(attend, call);
       EXPECT_EQ(run.outputs[kOut].sizes(), (at::IntArrayRef{n[0], n[1], n[2], n[5]}));
       if (n[3] == 0) {
         EXPECT_TRUE(run.outputs[kOut].eq(0).all().item<bool>());
@@ -440,9 +444,9 @@ TEST(Attend, SameBitsOnOneThreadAndTwo) {
                         options, options.seed};
   const int threads = at::get_num_threads();
   at::set_num_threads(1);
-  const Run one = RunWith(DispatchAttend, call), again = RunWith(DispatchAttend, call);
+  const Trial one = TrialOf(DispatchAttend, call), again = TrialOf(DispatchAttend, call);
   at::set_num_threads(2);
-  const Run two = RunWith(DispatchAttend, call);
+  const Trial two = TrialOf(DispatchAttend, call);
   at::set_num_threads(threads);
   EXPECT_TRUE(torch::equal(one.outputs[kOut], again.outputs[kOut]));
   EXPECT_TRUE(torch::equal(one.outputs[kOut], two.outputs[kOut]));
@@ -473,15 +477,14 @@ TEST(Attend, MetaTensorsGiveShapes) {
   AttendOptions options;
   options.normalizer = NormalizerKind::kSample;
   options.return_lse = options.return_weights = true;
-  const auto meta = [](at::IntArrayRef sizes) {
-    return torch::empty(sizes, torch::device(torch::kMeta).requires_grad(true));
-  };
-  const AttendResult r = Attend(meta({B, H, L, D}), meta({B, G, S, D}), meta({B, G, S, E}), options);
+  const auto meta = [](at::IntArrayRef sizes) { return torch::empty(sizes, torch::kMeta).requires_grad_(); };
+  const Tensor q = meta({B, H, L, D});
+  const AttendResult r = Attend(q, meta({B, G, S, D}), meta({B, G, S, E}), options);
   EXPECT_EQ(r.out.sizes(), (at::IntArrayRef{B, H, L, E}));
   EXPECT_EQ(r.weights.sizes(), (at::IntArrayRef{B, H, L, S}));
   EXPECT_EQ(r.log_prob.sizes(), (at::IntArrayRef{B, H, L}));
   EXPECT_EQ(r.index.scalar_type(), at::kLong);
-  EXPECT_TRUE(torch::autograd::grad({r.out.sum()}, {}, {}, {}, true).empty());
+  EXPECT_EQ(torch::autograd::grad({r.log_prob.sum()}, {q})[0].sizes(), q.sizes());
 }
 
 template <typename F>
