@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,7 +13,8 @@
 namespace regard::data {
 
 // A tensor's bytes in C order, little endian, not owned. dtype is the format's name: "F32", "F64", "F16",
-// "BF16", "I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8", "BOOL", "F8_E4M3", "F8_E5M2".
+// "BF16", "I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8", "BOOL", "C64", "F8_E4M3", "F8_E5M2". What is
+// read from a file need not be aligned: copy it.
 struct TensorBytes {
   std::string dtype;
   std::vector<std::int64_t> shape;
@@ -43,12 +45,12 @@ class SafetensorsFile {
  private:
   SafetensorsFile() = default;
   std::string path_;
-  std::vector<std::byte> buffer_;
+  std::unique_ptr<std::string> bytes_;  // the file; does not move when this does
   std::map<std::string, TensorBytes> tensors_;
   std::map<std::string, std::string> metadata_;
 };
 
-// Writes byte for byte what the Python package writes: tensors by descending alignment, then name. The file
+// Writes byte for byte what the Python package writes: tensors by type (the wider first), then name. The file
 // is written under a temporary name, synced and renamed, so that path always holds a whole file. Throws
 // regard::Error naming the file, or the tensor whose bytes do not fit its shape.
 void WriteSafetensors(const std::string& path, const std::map<std::string, TensorBytes>& tensors,

@@ -29,6 +29,7 @@ class TestFolder : public ::testing::Test {
 
   std::string Path(const std::string& name) const { return folder_ + "/" + name; }
   std::string Write(const std::string& name, std::string_view bytes) const {
+    std::filesystem::remove(Path(name));  // some file systems sync a file that is cut and written again
     std::ofstream(Path(name), std::ios::binary) << bytes;
     return Path(name);
   }
