@@ -13,7 +13,7 @@ namespace regard::view {
 namespace {
 
 // Pixels. Widths of text are estimated on the wide side: an SVG cannot measure its font.
-constexpr double kMargin = 28, kGap = 36, kAxisName = 20, kRowWidth = 1400, kLetter = 6.9, kSlant = 0.7071;
+constexpr double kMargin = 28, kGap = 36, kAxisName = 20, kRowWidth = 1400, kLetter = 7.2, kSlant = 0.7071;
 constexpr int kLongestLabel = 32;  // columns of a terminal
 constexpr char kInk[] = "#1c2030", kSoft[] = "#626a7c", kAlarm[] = "#d6336c", kMasked[] = "#b9c0cc";
 
@@ -42,7 +42,7 @@ struct Layout {
   std::vector<std::string> queries, keys;  // as shown, shortened
   double cell = 0, left = 0, top = 0;      // the matrix within the panel
   double width = 0, height = 0;            // the panel
-  bool flat = false;                       // the labels of the columns lie
+  int turn = 0;                            // degrees that the labels of the columns are turned by
 };
 
 Layout LayoutOf(const AttentionPanel& panel) {
@@ -58,17 +58,19 @@ Layout LayoutOf(const AttentionPanel& panel) {
   }
   const auto columns = static_cast<double>(panel.keys.size());
   layout.cell = std::clamp(std::floor(640 / std::max(columns, 1.0)), 14.0, 36.0);
-  layout.flat = column_label + 6 <= layout.cell;
+  // Lines of text that lean by 45 degrees need 17 pixels along the axis not to touch.
+  layout.turn = column_label + 6 <= layout.cell ? 0 : layout.cell >= 17 ? 45 : 90;
   const double title = panel.title.empty() ? 0 : 28;
   layout.left = kAxisName + row_label + 10;
-  layout.top = title + kAxisName + (layout.flat ? 22 : column_label * kSlant + 14);
+  layout.top =
+      title + kAxisName + (layout.turn == 0 ? 22 : column_label * (layout.turn == 45 ? kSlant : 1) + 14);
   double right = 0;  // where the labels of the columns end
-  for (std::size_t j = 0; j < layout.keys.size() && !layout.flat; ++j) {
+  for (std::size_t j = 0; layout.turn == 45 && j < layout.keys.size(); ++j) {
     const double start = (static_cast<double>(j) + 0.5) * layout.cell;
     right = std::max(right, start + TextWidth(layout.keys[j]) * kSlant + 10);
   }
   layout.width = layout.left + std::max(columns * layout.cell, right);
-  layout.width = std::max(layout.width, 8.0 * DisplayWidth(ShownText(panel.title)));
+  layout.width = std::max(layout.width, 9.2 * DisplayWidth(ShownText(panel.title)));
   layout.height = layout.top + static_cast<double>(panel.queries.size()) * layout.cell;
   return layout;
 }
@@ -95,11 +97,12 @@ std::string LabelMarkup(const Layout& layout) {
   std::string markup;
   for (std::size_t j = 0; j < layout.keys.size(); ++j) {
     const double x = layout.left + (static_cast<double>(j) + 0.5) * layout.cell;
-    if (layout.flat) {
+    if (layout.turn == 0) {
       markup += Text(x, layout.top - 8, "text-anchor=\"middle\"", layout.keys[j]);
     } else {
-      const double y = layout.top - 6;
-      markup += Text(x + 4, y, "transform=\"rotate(-45 " + At(x + 4) + " " + At(y) + ")\"", layout.keys[j]);
+      const double start = x + 4, y = layout.top - 6;
+      const std::string turn = "rotate(-" + std::to_string(layout.turn) + " " + At(start) + " " + At(y) + ")";
+      markup += Text(start, y, "transform=\"" + turn + "\"", layout.keys[j]);
     }
   }
   for (std::size_t i = 0; i < layout.queries.size(); ++i) {
@@ -135,13 +138,13 @@ std::string PanelMarkup(const AttentionDocument& document, const AttentionPanel&
   return markup;
 }
 
-// 220 pixels wide, 30 high
+// 280 pixels wide, 30 high
 std::string ColorBarMarkup(const Range& range, bool several) {
-  std::string markup = "<rect width=\"220\" height=\"10\" rx=\"3\" fill=\"url(#regard-ramp)\"/>\n";
+  std::string markup = "<rect width=\"280\" height=\"10\" rx=\"3\" fill=\"url(#regard-ramp)\"/>\n";
   const std::string soft = std::string("fill=\"") + kSoft + "\" font-size=\"11\"";
   markup += Text(0, 24, soft, Number(range.low));
-  markup += Text(110, 24, soft + " text-anchor=\"middle\"", several ? "weight, one range for all" : "weight");
-  markup += Text(220, 24, soft + " text-anchor=\"end\"", Number(range.high));
+  markup += Text(140, 24, soft + " text-anchor=\"middle\"", several ? "weight, one range for all" : "weight");
+  markup += Text(280, 24, soft + " text-anchor=\"end\"", Number(range.high));
   return markup;
 }
 
@@ -164,7 +167,7 @@ std::string Group(double x, double y, const std::string& content) {
 // What the cells that are not weights mean, where there are any
 std::string LegendMarkup(const AttentionDocument& document) {
   std::string markup;
-  double x = 250;
+  double x = 312;
   const std::string soft = std::string("fill=\"") + kSoft + "\" font-size=\"11\"";
   if (Has(document, Cell::kMasked)) {
     markup += "<circle cx=\"" + At(x) + "\" cy=\"5\" r=\"2\" fill=\"" + kMasked + "\"/>\n";

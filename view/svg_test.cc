@@ -1,1 +1,104 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <cctype>
+#include <cmath>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "view/attention_view.h"
+
+namespace regard::view {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+std::size_t Count(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+// Every tag closed in order, every '&' an entity, no character that XML forbids.
+testing::AssertionResult WellFormed(const std::string& xml) {
+  const std::regex piece(R"(<(/?)([a-zA-Z]+)((?: [a-zA-Z:-]+="[^"<]*")*)(/?)>|[^<]+)");
+  std::vector<std::string> open;
+  std::size_t end = 0;
+  for (std::sregex_iterator it(xml.begin(), xml.end(), piece), none; it != none; ++it) {
+    if (static_cast<std::size_t>(it->position()) != end) break;
+    end += static_cast<std::size_t>(it->length());
+    if (!(*it)[2].matched) continue;
+    if ((*it)[1].length() == 0) {
+      if ((*it)[4].length() == 0) open.push_back((*it)[2]);
+    } else if (open.empty() || open.back() != (*it)[2]) {
+      return testing::AssertionFailure() << "</" << (*it)[2] << "> closes nothing";
+    } else {
+      open.pop_back();
+    }
+  }
+  if (end != xml.size()) return testing::AssertionFailure() << "not XML: " << xml.substr(end, 60);
+  if (!open.empty()) return testing::AssertionFailure() << "<" << open.back() << "> stays open";
+  if (std::regex_search(xml, std::regex("&(?!amp;|lt;|gt;|quot;)"))) {
+    return testing::AssertionFailure() << "a bare &";
+  }
+  for (const char letter : xml) {
+    if (letter != '\n' && std::iscntrl(static_cast<unsigned char>(letter)) != 0) {
+      return testing::AssertionFailure() << "character " << static_cast<int>(letter);
+    }
+  }
+  return testing::AssertionSuccess();
+}
+
+TEST(SvgDocument, IsWellFormedWhateverTheText) {
+  const std::string hostile = "</text><script>alert('1')</script>&amp;\"]]>\x1b\x01\xFF\uFFFE";
+  const std::string svg =
+      SvgDocument({hostile, hostile, hostile, {{hostile, {hostile}, {hostile}, {1}, {}}}});
+  EXPECT_TRUE(WellFormed(svg));
+  EXPECT_THAT(svg, Not(HasSubstr("<script")));
+  EXPECT_THAT(svg, HasSubstr("&lt;/text&gt;&lt;script&gt;alert('1')&lt;/script&gt;&amp;amp;"));
+}
+
+TEST(SvgDocument, HasOneCellAWeightInTheSharedColors) {
+  const AttentionDocument document{
+      "t",
+      "q",
+      "k",
+      {{"one", {"a"}, {"x", "y"}, {0, 0.5F}, {}}, {"two", {"a", "b", "c"}, {"x"}, {1, 0, 0}, {}}}};
+  const std::string svg = SvgDocument(document);
+  EXPECT_TRUE(WellFormed(svg));
+  EXPECT_EQ(Count(svg, "class=\"cell\""), 5U);
+  EXPECT_EQ(Count(svg, "rx=\"2\" fill=\"#eff6f5\""), 3U);
+  EXPECT_EQ(Count(svg, "rx=\"2\" fill=\"#0092c7\""), 1U);  // half of the range of both
+  EXPECT_EQ(Count(svg, "rx=\"2\" fill=\"#22233b\""), 1U);
+  EXPECT_EQ(Count(svg, "url(#regard-ramp)"), 1U);
+  EXPECT_THAT(svg, HasSubstr(">weight, one range for all<"));
+}
+
+TEST(SvgDocument, MaskedAndNotFiniteCellsAreOutsideTheColorRange) {
+  const AttentionDocument document{
+      "", "q", "k", {{"", {"a"}, {"x", "y", "z"}, {0.25F, NAN, 1e9F}, {0, 0, 1}}}};
+  const std::string svg = SvgDocument(document);
+  EXPECT_TRUE(WellFormed(svg));
+  EXPECT_EQ(Count(svg, "class=\"cell\""), 1U);
+  EXPECT_EQ(Count(svg, "class=\"nan\""), 1U);
+  EXPECT_EQ(Count(svg, "class=\"masked\""), 1U);
+  EXPECT_THAT(svg, HasSubstr(">0.25<"));
+  EXPECT_THAT(svg, HasSubstr(">not a number<"));
+}
+
+TEST(SvgDocument, LabelsAreAsManyAsTheCells) {
+  AttentionPanel panel{"", {}, {}, {}, {}};
+  for (int i = 0; i < 60; ++i) panel.queries.push_back(std::string("q").append(std::to_string(i)));
+  for (int i = 0; i < 70; ++i) panel.keys.push_back(std::string("k").append(std::to_string(i)));
+  panel.weights.assign(60 * 70, 0.5F);
+  const std::string svg = SvgDocument({"", "", "", {panel}});
+  for (const std::string& label : panel.queries)
+    EXPECT_EQ(Count(svg, std::string(">").append(label).append("<")), 1U);
+  for (const std::string& label : panel.keys)
+    EXPECT_EQ(Count(svg, std::string(">").append(label).append("<")), 1U);
+}
+
+}  // namespace
+}  // namespace regard::view

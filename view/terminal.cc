@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -14,7 +15,8 @@
 namespace regard::view {
 namespace {
 
-constexpr int kCellWidth = 2, kNarrowest = 40, kLongestColumnLabel = 16, kLongestKey = 14;
+constexpr int kCellWidth = 2, kNarrowest = 40, kLongestColumnLabel = 16;
+constexpr int kValueWidth = 7;  // " 0.123 "
 constexpr std::string_view kShades = " .:-=+*#%@";
 constexpr char kReset[] = "\x1b[0m";
 
@@ -111,15 +113,18 @@ std::ptrdiff_t LargestKey(const AttentionPanel& panel, std::size_t row) {
   return best;
 }
 
+// At most 7 columns: "0.123", "1e-05"
 std::string Number(float value) {
+  const double size = std::abs(static_cast<double>(value));
   char text[32];
-  std::snprintf(text, sizeof text, "%.3g", static_cast<double>(value));
+  std::snprintf(text, sizeof text, size == 0 || (size >= 0.001 && size < 100) ? "%.3f" : "%.0e",
+                static_cast<double>(value));
   return text;
 }
 
 // Keys first..last of a panel, all its rows.
 std::string Block(const AttentionPanel& panel, std::size_t first, std::size_t last, int label_width,
-                  const Range& range, TerminalColor color) {
+                  int key_width, const Range& range, TerminalColor color) {
   std::string text = ColumnLabels(panel, first, last, label_width + 1);
   const std::size_t columns = panel.keys.size();
   for (std::size_t i = 0; i < panel.queries.size(); ++i) {
@@ -128,9 +133,10 @@ std::string Block(const AttentionPanel& panel, std::size_t first, std::size_t la
     const std::ptrdiff_t best = LargestKey(panel, i);
     if (best >= static_cast<std::ptrdiff_t>(first) && best < static_cast<std::ptrdiff_t>(last)) {
       const auto key = static_cast<std::size_t>(best);
-      char value[32];
-      std::snprintf(value, sizeof value, " %5.3g ", static_cast<double>(panel.weights[i * columns + key]));
-      text += value + Shorten(ShownText(panel.keys[key]), kLongestKey);
+      text += " ";
+      text += Padded(Number(panel.weights[i * columns + key]), kValueWidth - 2, true);
+      text += " ";
+      text += Shorten(ShownText(panel.keys[key]), key_width);
     }
     text += "\n";
   }
@@ -149,11 +155,13 @@ std::string PanelText(const AttentionPanel& panel, int width, const Range& range
     label_width = std::max(label_width, DisplayWidth(ShownText(token)));
   }
   label_width = std::min(label_width, width / 4);
-  const int tail = 12 + kLongestKey;  // " 1.2e-05 key", the widest
-  const auto step = static_cast<std::size_t>(std::max(1, (width - label_width - 1 - tail) / kCellWidth));
+  const int key_width = std::min(14, width / 8);
+  const int cells = width - label_width - 1 - (kValueWidth + key_width);
+  const auto step = static_cast<std::size_t>(cells / kCellWidth);
   for (std::size_t first = 0; first < panel.keys.size(); first += step) {
     if (first > 0) text += "\n";
-    text += Block(panel, first, std::min(first + step, panel.keys.size()), label_width, range, color);
+    text +=
+        Block(panel, first, std::min(first + step, panel.keys.size()), label_width, key_width, range, color);
   }
   return text;
 }

@@ -16,6 +16,7 @@ const kFont = "12px 'Inter Variable', system-ui, 'Segoe UI', Roboto, 'Noto Sans'
 const kLongestLabel = 170; // pixels; longer ones end in "…"
 const kLabelPitch = 12; // pixels between the lines of labels, at least
 const kSlantPitch = 17; // the same along the axis, for labels that lean by 45 degrees
+const kUpright = 10; // pixels: labels this short are not turned
 const kAxisName = 20; // pixels for the name of an axis
 const kLargestCanvas = 16384; // pixels a side, the least that browsers allow
 
@@ -174,7 +175,7 @@ export class Heatmap {
       this.columnTexts.push(null);
       if (i % this.stride()) return;
       const x = this.x(i)! + this.cell / 2;
-      const text = this.turn
+      const text = this.turn && one.width > kUpright
         ? labelText(one.token, {
             transform: `translate(${x + (this.turn === 90 ? 0 : 4)}, ${height - 6}) rotate(${-this.turn})`,
             dy: this.turn === 90 ? '0.35em' : 0,
