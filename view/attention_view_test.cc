@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "engine/base/error.h"
-#include "view/colour.h"
+#include "view/color.h"
 
 namespace regard::view {
 namespace {

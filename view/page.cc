@@ -9,7 +9,7 @@
 
 #include "engine/base/error.h"
 #include "view/attention_view.h"
-#include "view/colour.h"
+#include "view/color.h"
 #include "view/markup.h"
 #include "view/token_text.h"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "view/attention_view.h"
-#include "view/colour.h"
+#include "view/color.h"
 #include "view/markup.h"
 #include "view/token_text.h"
 

@@ -7,6 +7,7 @@ const common = {
   bundle: true,
   minify: true,
   write: false,
+  metafile: true,
   preserveSymlinks: true,
   charset: 'utf8',
   legalComments: 'none',
@@ -15,8 +16,14 @@ const common = {
   logLevel: 'warning',
 };
 
+const packages = new Set(); // what went into the page
+
 async function bundle(entry) {
   const result = await build({...common, entryPoints: [entry]});
+  for (const input of Object.keys(result.metafile.inputs)) {
+    const found = input.match(/node_modules\/((?:@[^/]+\/)?[^/]+)/);
+    if (found) packages.add(found[1]);
+  }
   return result.outputFiles[0].text.trim();
 }
 
@@ -27,8 +34,18 @@ for (const [name, text] of [['script', script], ['style', style]]) {
 }
 const hash = (text) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 
+// Their licences go with the page, each text once.
+async function licences() {
+  const names = new Map();
+  for (const name of [...packages].sort()) {
+    const text = (await readFile(`node_modules/${name}/LICENSE`, 'utf8')).trim().replace(/--/g, '- -');
+    names.set(text, [...(names.get(text) ?? []), name]);
+  }
+  return [...names].map(([text, list]) => `This page contains ${list.join(', ')}:\n${text}`).join('\n\n');
+}
+
 // The page may run its own script and style, and load nothing.
 const policy = `default-src 'none'; script-src ${hash(script)}; style-src ${hash(style)}; font-src data:; img-src data:`;
-const parts = {POLICY: policy, STYLE: style, SCRIPT: script};
+const parts = {POLICY: policy, STYLE: style, SCRIPT: script, LICENCES: await licences()};
 const template = await readFile('src/page.html', 'utf8');
 await writeFile(process.argv[2], template.replace(/\{\{(\w+)\}\}/g, (_, name) => parts[name]));

@@ -77,7 +77,7 @@ export function weight(panel: Panel, row: number, column: number): number {
   return panel.weights[row * panel.keys.length + column];
 }
 
-// The range of one panel alone, by the rule of SharedRange in view/colour.cc.
+// The range of one panel alone, by the rule of SharedRange in view/color.cc.
 export function panelRange(panel: Panel): Range {
   let low = 0;
   let high = -Infinity;

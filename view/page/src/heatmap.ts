@@ -1,6 +1,6 @@
 // One matrix: labels on both axes, cells on a canvas, the chosen row and column lit.
 import {scaleBand, type ScaleBand} from 'd3-scale';
-import {type Palette, place} from './colour';
+import {type Palette, place} from './color';
 import {kind, type Panel, type Range, type Token, weight} from './data';
 import {element, svgElement} from './dom';
 
@@ -8,6 +8,18 @@ import {element, svgElement} from './dom';
 export interface Selection {
   row: number | null;
   column: number | null;
+}
+
+// Told where the pointer is: passing over something, or pressed on it.
+export interface Pointing {
+  hover(selection: Selection): void;
+  pin(selection: Selection): void;
+}
+
+export function follow(target: Element, selection: Selection, pointing: Pointing): void {
+  target.addEventListener('pointerenter', () => pointing.hover(selection));
+  target.addEventListener('pointerleave', () => pointing.hover(kNothing));
+  target.addEventListener('click', () => pointing.pin(selection));
 }
 
 export const kNothing: Selection = {row: null, column: null};
@@ -84,20 +96,21 @@ export class Heatmap {
   constructor(
     private readonly panel: Panel,
     private readonly names: {row: string; column: string},
-    private readonly onSelect: (selection: Selection) => void,
+    private readonly pointing: Pointing,
   ) {
     this.rowLabels = panel.queries.map(label);
     this.columnLabels = panel.keys.map(label);
     this.cells.append(this.canvas, this.overlay);
     this.cells.addEventListener('pointermove', (event) => {
-      if (event.pointerType !== 'touch') onSelect(this.at(event));
+      if (event.pointerType !== 'touch') pointing.hover(this.at(event));
     });
     this.cells.addEventListener('pointerleave', (event) => {
-      if (event.pointerType !== 'touch') onSelect(kNothing);
+      if (event.pointerType !== 'touch') pointing.hover(kNothing);
     });
+    this.cells.addEventListener('click', (event) => pointing.pin(this.at(event)));
   }
 
-  at(event: MouseEvent): Selection {
+  private at(event: MouseEvent): Selection {
     const box = this.cells.getBoundingClientRect();
     const clamp = (value: number, count: number) => Math.max(0, Math.min(count - 1, Math.floor(value / this.cell)));
     return {
@@ -106,14 +119,13 @@ export class Heatmap {
     };
   }
 
-  // Where the selection is on the screen.
-  box(selection: Selection): DOMRect {
+  // Where the selection is on the screen; of a column, its upper end.
+  box({row, column}: Selection): DOMRect {
     const box = this.cells.getBoundingClientRect();
-    const {row, column} = selection;
     return new DOMRect(
       box.left + (column ?? 0) * this.cell,
       box.top + (row ?? 0) * this.cell,
-      column === null ? 0 : this.cell,
+      column === null ? box.width : this.cell,
       row === null ? 0 : this.cell,
     );
   }
@@ -124,7 +136,7 @@ export class Heatmap {
     const widest = (labels: Label[]) => labels.reduce((most, one) => Math.max(most, one.width), 0);
     const rowWidth = Math.ceil(kAxisName + widest(this.rowLabels) + 12);
     const columnWidest = widest(this.columnLabels);
-    const smallest = Math.max(1, Math.min(13, Math.floor(kLargestCanvas / 2 / Math.max(rows, columns))));
+    const smallest = Math.max(1, Math.min(kLabelPitch, Math.floor(kLargestCanvas / 2 / Math.max(rows, columns))));
     // With room for the last label, should it lean out to the right.
     const fit = Math.min(
       (space.width - rowWidth - columnWidest * Math.SQRT1_2) / columns,
@@ -181,8 +193,7 @@ export class Heatmap {
             dy: this.turn === 90 ? '0.35em' : 0,
           })
         : labelText(one.token, {x, y: height - 9, 'text-anchor': 'middle'});
-      text.addEventListener('pointerenter', () => this.onSelect({row: null, column: i}));
-      text.addEventListener('pointerleave', () => this.onSelect(kNothing));
+      follow(text, {row: null, column: i}, this.pointing);
       this.columnTexts[i] = text;
       svg.append(text);
     });
@@ -211,15 +222,14 @@ export class Heatmap {
         dy: '0.35em',
         'text-anchor': 'end',
       });
-      text.addEventListener('pointerenter', () => this.onSelect({row: i, column: null}));
-      text.addEventListener('pointerleave', () => this.onSelect(kNothing));
+      follow(text, {row: i, column: null}, this.pointing);
       this.rowTexts[i] = text;
       svg.append(text);
     });
     return element('div', 'rows', svg);
   }
 
-  draw(range: Range, colours: Palette): void {
+  draw(range: Range, colors: Palette): void {
     const width = this.panel.keys.length * this.cell;
     const height = this.panel.queries.length * this.cell;
     const scale = Math.min(window.devicePixelRatio || 1, kLargestCanvas / Math.max(width, height, 1));
@@ -232,27 +242,27 @@ export class Heatmap {
     const context = this.canvas.getContext('2d')!;
     context.scale(scale, scale);
     this.panel.queries.forEach((_, row) =>
-      this.panel.keys.forEach((_, column) => this.drawCell(context, row, column, range, colours)),
+      this.panel.keys.forEach((_, column) => this.drawCell(context, row, column, range, colors)),
     );
   }
 
-  private drawCell(context: CanvasRenderingContext2D, row: number, column: number, range: Range, colours: Palette) {
+  private drawCell(context: CanvasRenderingContext2D, row: number, column: number, range: Range, colors: Palette) {
     const gap = this.cell >= 10 ? 1 : 0;
     const x = this.x(column)! + gap / 2;
     const y = this.y(row)! + gap / 2;
     const size = this.cell - gap;
     const what = kind(this.panel, row, column);
-    if (what === 'masked') return drawMasked(context, x, y, size, colours.masked);
-    if (what === 'notFinite') return drawHatch(context, x, y, size, colours.alarm);
+    if (what === 'masked') return drawMasked(context, x, y, size, colors.masked);
+    if (what === 'notFinite') return drawHatch(context, x, y, size, colors.alarm);
     const value = weight(this.panel, row, column);
     const at = place(range, value);
-    context.fillStyle = colours.ramp(at);
+    context.fillStyle = colors.ramp(at);
     context.beginPath();
     if (size >= 14 && context.roundRect) context.roundRect(x, y, size, size, Math.min(4, size / 9));
     else context.rect(x, y, size, size);
     context.fill();
     if (size < 36 || at < 0.06) return;
-    context.fillStyle = colours.ink(at);
+    context.fillStyle = colors.ink(at);
     context.font = kFont.replace('12px', '11px');
     context.textAlign = 'center';
     context.textBaseline = 'middle';
@@ -295,19 +305,19 @@ export class Heatmap {
 }
 
 // A masked pair does not exist: no cell, a dot where it would be.
-export function drawMasked(context: CanvasRenderingContext2D, x: number, y: number, size: number, colour: string): void {
-  context.fillStyle = colour;
+export function drawMasked(context: CanvasRenderingContext2D, x: number, y: number, size: number, color: string): void {
+  context.fillStyle = color;
   context.beginPath();
   context.arc(x + size / 2, y + size / 2, Math.max(0.5, Math.min(2, size / 9)), 0, 2 * Math.PI);
   context.fill();
 }
 
-export function drawHatch(context: CanvasRenderingContext2D, x: number, y: number, size: number, colour: string): void {
+export function drawHatch(context: CanvasRenderingContext2D, x: number, y: number, size: number, color: string): void {
   context.save();
   context.beginPath();
   context.rect(x, y, size, size);
   context.clip();
-  context.strokeStyle = colour;
+  context.strokeStyle = color;
   context.lineWidth = Math.max(1, Math.min(2, size / 10));
   const step = Math.max(3, Math.min(7, size / 4));
   context.beginPath();

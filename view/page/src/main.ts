@@ -1,5 +1,5 @@
 // The attention page: heading, controls, panels.
-import {colourBar, palette} from './colour';
+import {colorBar, palette} from './color';
 import {readDocument} from './data';
 import {element} from './dom';
 import {PanelView} from './panel';
@@ -48,9 +48,9 @@ function render(): void {
   document.documentElement.dataset.theme = theme === 'auto' ? (dark.matches ? 'dark' : 'light') : theme;
   tooltip.hide();
   observer.disconnect();
-  const colours = palette(source);
+  const colors = palette(source);
   const caption = several ? `weight, one range for all ${views.length} panels` : 'weight';
-  bar.replaceChildren(...(shared ? [colourBar(source.range, colours, caption)] : []));
+  bar.replaceChildren(...(shared ? [colorBar(source.range, colors, caption)] : []));
   const shown = all ? views : [views[current]];
   const inside = main.clientWidth - parseFloat(getComputedStyle(main).paddingLeft) * 2;
   const cards = all ? Math.max(1, Math.floor((inside + kGap) / (cardWidth() + kGap))) : 1;
@@ -58,7 +58,7 @@ function render(): void {
   const width = (inside - kGap * (cards - 1)) / cards - kPadding;
   for (const view of shown) {
     view.layout({
-      colours,
+      colors,
       shared,
       wide: !all,
       reading: !all || !sameTexts,
@@ -139,8 +139,8 @@ function heading(): HTMLElement {
   return element('div', 'heading', element('h1', '', source.title || 'Attention'), axes);
 }
 
-const help = element('footer', '', 'Point at a word, a label or a cell; click to keep it. ');
-help.append(element('kbd', '', '←↑↓→'), ' move, ', element('kbd', '', 'Esc'), ' lets go.');
+const keys = element('span', 'keyboard', element('kbd', '', '←↑↓→'), ' move, ', element('kbd', '', 'Esc'), ' lets go.');
+const help = element('footer', '', 'Point at a word, a label or a cell; click or tap to keep it. ', keys);
 document.body.append(element('header', '', heading(), element('div', 'side', controls(), bar)), main, help, tooltip.root, tooltip.spoken);
 addEventListener('keydown', (event) => {
   if (event.key === 'Escape') for (const view of views) view.release();

@@ -1,20 +1,20 @@
 // A card: title, the two texts, the heatmap, and a legend of what is not a weight.
-import {colourBar, type Palette} from './colour';
+import {colorBar, type Palette} from './color';
 import {type Document, kind, type Panel, panelRange, type Range} from './data';
 import {element} from './dom';
-import {drawHatch, drawMasked, Heatmap, kNothing, type Selection} from './heatmap';
+import {drawHatch, drawMasked, Heatmap, kNothing, type Pointing, type Selection} from './heatmap';
 import {Reading} from './reading';
 import type {Tooltip} from './tooltip';
 
 export interface Look {
-  colours: Palette;
+  colors: Palette;
   shared: boolean; // one colour range for all panels
   wide: boolean; // this panel alone on the page
   reading: boolean; // the two texts above the heatmap
   width: number; // pixels for the card's content
 }
 
-export class PanelView {
+export class PanelView implements Pointing {
   readonly root = element('section', 'panel');
   private readonly names: {row: string; column: string};
   private readonly heatmap: Heatmap;
@@ -30,7 +30,7 @@ export class PanelView {
     private readonly tooltip: Tooltip,
   ) {
     this.names = {row: source.queryAxis, column: source.keyAxis};
-    this.heatmap = new Heatmap(panel, this.names, (selection) => this.hover(selection));
+    this.heatmap = new Heatmap(panel, this.names, this);
     const root = this.heatmap.root;
     root.tabIndex = 0;
     root.setAttribute('role', 'application');
@@ -41,7 +41,6 @@ export class PanelView {
     );
     root.addEventListener('keydown', (event) => this.key(event));
     root.addEventListener('blur', () => this.release());
-    this.heatmap.cells.addEventListener('click', (event) => this.pin(this.heatmap.at(event)));
   }
 
   // Builds the card for a look; may be called again.
@@ -58,21 +57,21 @@ export class PanelView {
       this.root.append(element('p', 'empty', `No weights: ${queries.length} by ${keys.length}.`));
       return;
     }
-    this.reading = look.reading ? new Reading(this.panel, this.names, (selection) => this.hover(selection)) : null;
+    this.reading = look.reading ? new Reading(this.panel, this.names, this) : null;
     if (this.reading) this.root.append(this.reading.root);
     const height = look.wide ? Math.max(420, innerHeight * 0.8) : Infinity;
     this.heatmap.layout({width: look.width, height, largest: look.wide ? 46 : 30});
     this.root.append(element('div', 'scroller', this.heatmap.root));
     const legend = this.legend();
     if (legend) this.root.append(legend);
-    if (!look.shared) this.root.append(colourBar(this.range, look.colours, 'weight, range of this panel alone'));
+    if (!look.shared) this.root.append(colorBar(this.range, look.colors, 'weight, range of this panel alone'));
   }
 
   // Once the card is on the page and its words have their places.
   draw(): void {
     if (!this.root.querySelector('.heatmap')) return;
-    this.heatmap.draw(this.range, this.look.colours);
-    this.reading?.draw(this.range, this.look.colours);
+    this.heatmap.draw(this.range, this.look.colors);
+    this.reading?.draw(this.range, this.look.colors);
     this.show(kNothing);
   }
 
@@ -81,12 +80,12 @@ export class PanelView {
     this.show(kNothing);
   }
 
-  private hover(selection: Selection): void {
+  hover(selection: Selection): void {
     if (!this.pinned) this.show(selection);
   }
 
-  // A click or tap keeps its cell lit until the next one.
-  private pin(selection: Selection): void {
+  // A click or tap keeps what it was on lit until the next one.
+  pin(selection: Selection): void {
     const same = this.pinned && selection.row === this.selection.row && selection.column === this.selection.column;
     this.pinned = !same;
     this.show(selection);
@@ -120,25 +119,25 @@ export class PanelView {
     this.reading?.show(selection);
     if (selection.row === null && selection.column === null) return this.tooltip.hide();
     const box = this.heatmap.box(selection);
-    this.tooltip.show(this.panel, this.names, selection, box, this.range, this.look.colours);
+    this.tooltip.show(this.panel, this.names, selection, box, this.range, this.look.colors);
   }
 
   private legend(): HTMLElement | null {
     const kinds = new Set<string>();
     this.panel.queries.forEach((_, row) => this.panel.keys.forEach((_, column) => kinds.add(kind(this.panel, row, column))));
     const entries = [];
-    if (kinds.has('masked')) entries.push(swatch(drawMasked, this.look.colours.masked, 'masked'));
-    if (kinds.has('notFinite')) entries.push(swatch(drawHatch, this.look.colours.alarm, 'not a number'));
+    if (kinds.has('masked')) entries.push(swatch(drawMasked, this.look.colors.masked, 'masked'));
+    if (kinds.has('notFinite')) entries.push(swatch(drawHatch, this.look.colors.alarm, 'not a number'));
     return entries.length ? element('div', 'legend', ...entries) : null;
   }
 }
 
-function swatch(draw: typeof drawHatch, colour: string, text: string): HTMLElement {
+function swatch(draw: typeof drawHatch, color: string, text: string): HTMLElement {
   const canvas = element('canvas');
   canvas.width = canvas.height = 32;
   canvas.style.width = canvas.style.height = '16px';
   const context = canvas.getContext('2d')!;
   context.scale(2, 2);
-  draw(context, 0, 0, 16, colour);
+  draw(context, 0, 0, 16, color);
   return element('span', '', canvas, text);
 }

@@ -1,8 +1,8 @@
 // The two texts, one above the other: what is pointed at tints the words that it attends to.
-import {type Palette, place} from './colour';
+import {type Palette, place} from './color';
 import {kind, type Panel, type Range, type Token, weight} from './data';
 import {element, svgElement, tokenElement} from './dom';
-import {kNothing, type Selection} from './heatmap';
+import {follow, kNothing, type Pointing, type Selection} from './heatmap';
 
 const kLong = 60; // words; more of them scroll
 const kFaintestLink = 0.08; // of the range; below it a link is not drawn
@@ -21,18 +21,17 @@ export class Reading {
   private readonly lines = svgElement('svg', {class: 'links', 'aria-hidden': 'true'});
   private links: Link[] = [];
   private range: Range = [0, 1];
-  private colours!: Palette;
+  private colors!: Palette;
 
   constructor(
     private readonly panel: Panel,
     names: {row: string; column: string},
-    onSelect: (selection: Selection) => void,
+    pointing: Pointing,
   ) {
     const words = (tokens: Token[], selection: (i: number) => Selection) =>
       tokens.map((token, i) => {
         const word = tokenElement(token, 'word');
-        word.addEventListener('pointerenter', () => onSelect(selection(i)));
-        word.addEventListener('pointerleave', () => onSelect(kNothing));
+        follow(word, selection(i), pointing);
         return word;
       });
     this.keys = words(panel.keys, (i) => ({row: null, column: i}));
@@ -47,9 +46,9 @@ export class Reading {
     );
   }
 
-  draw(range: Range, colours: Palette): void {
+  draw(range: Range, colors: Palette): void {
     this.range = range;
-    this.colours = colours;
+    this.colors = colors;
     this.drawLinks();
     this.show(kNothing);
   }
@@ -66,7 +65,7 @@ export class Reading {
     const boxes = (words: HTMLElement[]) => words.map((word) => word.getBoundingClientRect());
     const above = boxes(this.keys);
     const below = boxes(this.queries);
-    const colour = this.colours.ramp(0.55);
+    const color = this.colors.ramp(0.55);
     below.forEach((to, row) =>
       above.forEach((from, column) => {
         if (kind(this.panel, row, column) !== 'weight') return;
@@ -77,7 +76,7 @@ export class Reading {
         const middle = (y1 + y2) / 2;
         const path = svgElement('path', {
           d: `M${x1},${y1}C${x1},${middle} ${x2},${middle} ${x2},${y2}`,
-          stroke: colour,
+          stroke: color,
           'stroke-width': (0.75 + 3 * strength).toFixed(2),
         });
         this.links.push({row, column, strength, path});
@@ -95,7 +94,7 @@ export class Reading {
     for (const link of this.links) {
       const chosen = row !== null ? link.row === row : link.column === column;
       link.path.style.opacity = String(nothing ? 0.15 + 0.6 * link.strength : chosen ? 0.3 + 0.7 * link.strength : 0.06);
-      link.path.style.stroke = !nothing && chosen ? this.colours.accent : '';
+      link.path.style.stroke = !nothing && chosen ? this.colors.accent : '';
     }
   }
 
@@ -104,8 +103,8 @@ export class Reading {
       const at = cell(i);
       const lit = at !== null && kind(this.panel, at[0], at[1]) === 'weight';
       const strength = lit ? place(this.range, weight(this.panel, at[0], at[1])) : 0;
-      word.style.backgroundColor = lit && strength > 0.02 ? this.colours.ramp(strength) : '';
-      word.style.color = lit && strength > 0.02 ? this.colours.ink(strength) : '';
+      word.style.backgroundColor = lit && strength > 0.02 ? this.colors.ramp(strength) : '';
+      word.style.color = lit && strength > 0.02 ? this.colors.ink(strength) : '';
     });
   }
 }

@@ -1,5 +1,5 @@
 // What is pointed at, in words: a pair and its weight, or the strongest of a row or column.
-import {type Palette, place} from './colour';
+import {type Palette, place} from './color';
 import {format, kind, type Panel, type Range, shownText, weight} from './data';
 import {element, tokenElement} from './dom';
 import type {Selection} from './heatmap';
@@ -25,10 +25,10 @@ export class Tooltip {
     this.root.hidden = true;
   }
 
-  show(panel: Panel, names: Names, selection: Selection, box: DOMRect, range: Range, colours: Palette): void {
+  show(panel: Panel, names: Names, selection: Selection, box: DOMRect, range: Range, colors: Palette): void {
     const {row, column} = selection;
     if (row !== null && column !== null) this.root.replaceChildren(...pair(panel, names, row, column));
-    else this.root.replaceChildren(...tops(panel, names, selection, range, colours));
+    else this.root.replaceChildren(...tops(panel, names, selection, range, colors));
     this.root.hidden = false;
     this.position(box);
     if (row !== null && column !== null) {
@@ -42,10 +42,14 @@ export class Tooltip {
   private position(box: DOMRect): void {
     const {width, height} = this.root.getBoundingClientRect();
     const margin = 12;
-    let x = box.right + margin;
-    if (x + width > innerWidth - 4) x = Math.max(4, box.left - width - margin);
-    let y = box.bottom + margin;
-    if (y + height > innerHeight - 4) y = Math.max(4, box.top - height - margin);
+    // Beside the box, at whichever end has the room, and always on the screen.
+    const beside = (start: number, end: number, size: number, screen: number) => {
+      const after = end + margin;
+      const at = after + size <= screen - 4 ? after : start - margin - size;
+      return Math.max(4, Math.min(screen - 4 - size, at));
+    };
+    const x = beside(box.left, box.right, width, innerWidth);
+    const y = beside(box.top, box.bottom, height, innerHeight);
     this.root.style.transform = `translate(${Math.round(x)}px, ${Math.round(y)}px)`;
   }
 }
@@ -70,7 +74,7 @@ function pair(panel: Panel, names: Names, row: number, column: number): HTMLElem
   ];
 }
 
-function tops(panel: Panel, names: Names, {row, column}: Selection, range: Range, colours: Palette): HTMLElement[] {
+function tops(panel: Panel, names: Names, {row, column}: Selection, range: Range, colors: Palette): HTMLElement[] {
   const others = row !== null ? panel.keys : panel.queries;
   const cell = (i: number): [number, number] => (row !== null ? [row, i] : [i, column!]);
   const order = others
@@ -83,8 +87,8 @@ function tops(panel: Panel, names: Names, {row, column}: Selection, range: Range
     const value = weight(panel, ...cell(i));
     const fill = element('i');
     fill.style.width = `${100 * place(range, value)}%`;
-    fill.style.background = colours.ramp(0.55);
-    list.append(tokenElement(others[i]), element('span', 'meter', fill), element('span', 'number', value >= 0.001 ? value.toFixed(3) : format(value)));
+    fill.style.background = colors.ramp(0.55);
+    list.append(tokenElement(others[i]), element('span', 'meter', fill), element('span', 'number', Math.abs(value) >= 0.001 ? value.toFixed(3) : format(Number(value.toPrecision(1)))));
   }
   const token = row !== null ? panel.queries[row] : panel.keys[column!];
   const verb = row !== null ? 'looks at' : 'is looked at by';

@@ -253,12 +253,31 @@ test('the keyboard moves from cell to cell and is told what is there', options, 
   assert.equal(await page.locator('.tooltip').isVisible(), false);
 });
 
-test('a tap lights a cell and keeps it', options, async () => {
+test('a click keeps a cell lit while the pointer moves on', options, async () => {
+  const page = await open('date.html');
+  const panel = page.locator('.panel');
+  await hover(page, panel, 2, 1, [11, 9]);
+  await page.mouse.down();
+  await page.mouse.up();
+  await hover(page, panel, 7, 7, [11, 9]);
+  await page.mouse.move(2, 2);
+  assert.deepEqual(await texts(page.locator('.tooltip'), '.pair .where'), ['3 of 11', '2 of 9']);
+  await page.keyboard.press('Escape');
+  assert.equal(await page.locator('.tooltip').isVisible(), false);
+});
+
+test('a tap lights a cell, a label or a word and keeps it', options, async () => {
   const page = await open('pair.html', {hasTouch: true, isMobile: true, viewport: {width: 390, height: 800}});
   const box = await page.locator('.cells').boundingBox();
   await page.touchscreen.tap(box.x + box.width * 0.75, box.y + box.height / 2);
   assert.deepEqual(await texts(page.locator('.tooltip'), '.pair .token'), ['query', 'right']);
   assert.equal(await page.locator('.focus').count(), 1);
+  await page.locator('.rows .label').tap();
+  assert.equal(await page.locator('.focus').count(), 0);
+  assert.equal(await page.locator('.band.row').count(), 1);
+  await page.locator('.keys .word').first().tap();
+  assert.deepEqual(await texts(page, '.columns .label.on'), ['left']);
+  assert.ok(await page.locator('.tooltip').isVisible());
 });
 
 test('panels share one range, and the bar says so', options, async () => {

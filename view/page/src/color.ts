@@ -13,17 +13,19 @@ export interface Palette {
   alarm: string;
 }
 
+const kShades = 1001; // enough that no step between two is seen
+
 export function palette(source: Document): Palette {
   const dark = document.documentElement.dataset.theme === 'dark';
   const stops = dark ? source.ramps.dark : source.ramps.light;
-  const ramp = scaleLinear<string>()
+  const scale = scaleLinear<string>()
     .domain(stops.map((_, i) => i / (stops.length - 1)))
-    .range(stops)
-    .clamp(true);
+    .range(stops);
+  const table = Array.from({length: kShades}, (_, i) => scale(i / (kShades - 1)));
   const style = getComputedStyle(document.documentElement);
   const variable = (name: string) => style.getPropertyValue(name).trim();
   return {
-    ramp,
+    ramp: (place) => table[Math.round(place * (kShades - 1))],
     ink: (place) => (dark ? (place > 0.55 ? '#10131f' : '#eef1f6') : place > 0.42 ? '#ffffff' : '#1c2030'),
     masked: variable('--masked'),
     accent: variable('--accent'),
@@ -38,14 +40,14 @@ export function place(range: Range, value: number): number {
 const kBarWidth = 200;
 
 // The bar for a range, with `caption` saying whose range it is.
-export function colourBar(range: Range, colours: Palette, caption: string): HTMLElement {
+export function colorBar(range: Range, colors: Palette, caption: string): HTMLElement {
   const bar = element('figure', 'bar', element('figcaption', '', caption));
   const canvas = element('canvas');
   canvas.width = 256;
   canvas.height = 1;
   const context = canvas.getContext('2d')!;
   for (let x = 0; x < 256; x++) {
-    context.fillStyle = colours.ramp(x / 255);
+    context.fillStyle = colors.ramp(x / 255);
     context.fillRect(x, 0, 1, 1);
   }
   const scale = scaleLinear().domain(range).range([0, kBarWidth]);

@@ -1,4 +1,4 @@
-#include "view/colour.h"
+#include "view/color.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 // From a weight to a colour, the same in the page, the SVG and the terminal.
-#ifndef REGARD_VIEW_COLOUR_H_
-#define REGARD_VIEW_COLOUR_H_
+#ifndef REGARD_VIEW_COLOR_H_
+#define REGARD_VIEW_COLOR_H_
 
 #include <array>
 #include <cstdint>
@@ -40,4 +40,4 @@ Range SharedRange(const AttentionDocument& document);
 
 }  // namespace regard::view
 
-#endif  // REGARD_VIEW_COLOUR_H_
+#endif  // REGARD_VIEW_COLOR_H_
