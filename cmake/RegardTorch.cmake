@@ -1,8 +1,16 @@
-# libtorch from the torch wheel in the project's Python environment, or from -DREGARD_TORCH_PREFIX=DIR
-# (the folder that holds share/cmake/Torch), and one precompiled header for the files that include it.
+# libtorch from the torch wheel in the project's Python environment (for the Python package: in the environment
+# that builds it), or from -DREGARD_TORCH_PREFIX=DIR (the folder that holds share/cmake/Torch), and one
+# precompiled header for the files that include it.
 
 set(REGARD_TORCH_PREFIX "" CACHE PATH "Folder of another build of libtorch (holds share/cmake/Torch)")
-if(NOT REGARD_TORCH_PREFIX)
+if(REGARD_TORCH_PREFIX)
+  set(_torch "${REGARD_TORCH_PREFIX}")
+elseif(SKBUILD)
+  execute_process(
+    COMMAND "${Python_EXECUTABLE}" -c
+            "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])"
+    OUTPUT_VARIABLE _torch OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+else()
   file(GLOB _torch LIST_DIRECTORIES true "${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch")
   if(NOT _torch)
     message(FATAL_ERROR "No torch in ${PROJECT_SOURCE_DIR}/.venv: run scripts/setup first, "
@@ -10,8 +18,6 @@ if(NOT REGARD_TORCH_PREFIX)
                         "or build the engine alone with -DREGARD_TORCH=OFF")
   endif()
   list(GET _torch 0 _torch)
-else()
-  set(_torch "${REGARD_TORCH_PREFIX}")
 endif()
 list(APPEND CMAKE_PREFIX_PATH "${_torch}")
 find_package(Torch REQUIRED)

@@ -1,0 +1,154 @@
+"""regard.attend as PyTorch sees it: gradients, tracing, compiling, errors."""
+
+import math
+
+import pytest
+import regard
+import torch
+from torch.library import opcheck
+
+B, H, G, L, S, D, E = 2, 4, 2, 3, 5, 3, 2
+
+
+def tensors(requires_grad=True):
+    shapes = (B, H, L, D), (B, G, S, D), (B, G, S, E)
+    return [randn(*shape, seed=n).requires_grad_(requires_grad) for n, shape in enumerate(shapes)]
+
+
+def randn(*shape, seed=9):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+SCORES = {
+    "scaled_dot": {},
+    "dot": {"scale": 0.5},
+    "cosine": {"scale": 2.0},
+    "additive": {"additive_weight": randn(H, D).requires_grad_()},
+    "gaussian": {"precision": randn(D).requires_grad_()},
+}
+
+
+@pytest.mark.parametrize("score", SCORES)
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
+def test_gradients_equal_differences(score, dropout):
+    extra = dict(SCORES[score], bias=randn(H, 1, S).requires_grad_())
+    lengths = torch.tensor([5, 2])
+
+    def call(q, k, v, *values):
+        options = dict(zip(extra, values), score=score, lengths=lengths, softcap=2.0, dropout=dropout, seed=3)
+        r = regard.attend(q, k, v, return_lse=True, return_weights=True, **options)
+        return r.out, r.lse, r.weights
+
+    assert torch.autograd.gradcheck(call, (*tensors(), *extra.values()))
+
+
+def test_gradient_of_the_chosen_key_reaches_the_scores():
+    def call(q, k, v):
+        return regard.attend(q, k, v, normalizer="sample", seed=4, return_choice=True).log_prob
+
+    assert torch.autograd.gradcheck(call, tensors())
+
+
+OPTIONS = {
+    "plain": {},
+    "all outputs": {"return_lse": True, "return_weights": True, "normalizer": "argmax"},
+    "additive": {"score": "additive", "additive_weight": randn(D).requires_grad_()},
+    "gaussian": {"score": "gaussian", "precision": randn(1).requires_grad_(), "dropout": 0.2, "seed": 7},
+    "masks": {
+        "causal": True,
+        "lengths": torch.tensor([2, 5]),
+        "bias": randn(L, 1).requires_grad_(),
+        "keep": torch.ones(L, S, dtype=torch.bool),
+    },
+}
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_operator_is_sound(options):
+    opcheck(torch.ops.regard.attend.default, tuple(tensors()), options)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_compiles_into_one_graph(dynamic):
+    def loss(q, k, v):
+        r = regard.attend(q, k, v, score="cosine", causal=True, return_lse=True)
+        return (r.out.square().sum() + r.lse.sum()).sin()
+
+    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager", dynamic=dynamic)
+    inputs = tensors()
+    expected, actual = loss(*inputs), compiled(*inputs)
+    torch.testing.assert_close(actual, expected)
+    for a, b in zip(torch.autograd.grad(actual, inputs), torch.autograd.grad(expected, inputs)):
+        torch.testing.assert_close(a, b)
+
+
+def test_meta_tensors_have_shapes():
+    q, k, v = (t.to("meta") for t in tensors())
+    r = regard.attend(q, k, v, return_weights=True, return_lse=True)
+    assert (r.out.shape, r.weights.shape, r.lse.shape) == ((B, H, L, E), (B, H, L, S), (B, H, L))
+
+
+def test_second_derivative_is_refused():
+    q, k, v = tensors()
+    (dq,) = torch.autograd.grad(regard.attend(q, k, v).square().sum(), q, create_graph=True)
+    with pytest.raises(RuntimeError, match="not implemented"):
+        dq.sum().backward()
+
+
+def test_fully_masked_query_is_zero_and_masked_nan_has_no_effect():
+    q, k, v = tensors(requires_grad=False)
+    k[0, :, 0] = v[0, :, 0] = math.nan
+    for t in (q, k, v):
+        t.requires_grad_()
+    r = regard.attend(q, k, v, lengths=torch.tensor([0, 5]), return_weights=True, return_lse=True)
+    assert (r.out[0] == 0).all() and (r.weights[0] == 0).all() and (r.lse[0] == -math.inf).all()
+    r.out.sum().backward()
+    assert all(t.grad.isfinite().all() and (t.grad[0] == 0).all() for t in (q, k, v))
+
+
+def test_seed_rules_the_draws():
+    q, k, v = tensors()
+    draw = lambda **o: regard.attend(q, k, v, dropout=0.5, **o)
+    assert draw(seed=1).equal(draw(seed=1)) and not draw(seed=1).equal(draw(seed=2))
+    torch.manual_seed(3)
+    first, second = draw(), draw()
+    torch.manual_seed(3)
+    assert draw().equal(first) and not second.equal(first)
+
+
+def test_ranks_without_heads_or_batch():
+    q, k, v = (t[:, 0] for t in tensors())
+    r = regard.attend(q, k, v, bias=randn(B, L, S), return_weights=True)
+    assert (r.out.shape, r.weights.shape) == ((B, L, E), (B, L, S))
+    torch.testing.assert_close(r.out, r.weights @ v)
+    torch.testing.assert_close(regard.attend(q[0], k[0], v[0], bias=randn(B, L, S)[0]), r.out[0])
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"score": "dt"}, 'score is "dt"; expected one of scaled_dot, dot'),
+        ({"corner": "left"}, 'corner is "left"; expected one of top_left, bottom_right'),
+        ({"score": "additive"}, "additive_weight is not given"),
+        ({"precision": torch.ones(1)}, "precision is given with another score"),
+        ({"keep": torch.ones(L, S)}, "keep is Float; expected bool"),
+        ({"keep": torch.ones(L, S + 1, dtype=torch.bool)}, "keep"),
+        ({"lengths": torch.tensor([1, 6])}, "6"),
+        ({"dropout": 1.0}, "dropout is 1; expected 0 <= dropout < 1"),
+        ({"return_choice": True}, "return_choice"),
+    ],
+)
+def test_bad_options_are_named(options, message):
+    with pytest.raises(ValueError) as error:
+        regard.attend(*tensors(), **options)
+    assert message in str(error.value)
+
+
+def test_bad_shapes_are_named():
+    q, k, v = tensors()
+    with pytest.raises(ValueError, match="q has 3 heads and k has 2"):
+        regard.attend(q[:, :3], k, v)
+    with pytest.raises(ValueError, match="v is Float and q is Double"):
+        regard.attend(q, k, v.float())
+    with pytest.raises(ValueError, match="4, 3 and 4 dimensions"):
+        regard.attend(q, k[0], v)
