@@ -36,6 +36,10 @@ struct SourceBatch {
 };
 SourceBatch MakeSourceBatch(const TokenLists& sources, const std::vector<std::int64_t>& indices);
 
+// Indices into lengths in batches of at most batch_size, shortest first.
+std::vector<std::vector<std::int64_t>> SortedBatches(const std::vector<std::int64_t>& lengths,
+                                                     std::int64_t batch_size);
+
 // Nats per predicted token over all pairs (no label smoothing), in batches of at most batch_size pairs of
 // like length. tokens, if given, receives their number. Gives up and returns NaN when stop() turns true.
 double LossPerToken(
