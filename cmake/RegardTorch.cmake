@@ -27,6 +27,8 @@ set_target_properties(torch PROPERTIES SYSTEM ON)
 add_library(regard_torch INTERFACE)
 target_include_directories(regard_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
 target_link_libraries(regard_torch INTERFACE ${TORCH_LIBRARIES})
+# The wheel's include folder also holds fmt's headers, of another version than the system's library.
+target_compile_definitions(regard_torch INTERFACE FMT_HEADER_ONLY=1)
 
 # The precompiled torch header, compiled once and reused by every target that asks for it.
 file(WRITE "${PROJECT_BINARY_DIR}/torch_pch.cc" "// Holds the precompiled torch header.\n")
