@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numeric>
 
 #include "engine/base/error.h"
 #include "view/color.h"
@@ -39,8 +40,8 @@ TEST(PanelsFromWeights, RankOneToFourGiveTheSameMatrix) {
 }
 
 TEST(PanelsFromWeights, EveryMatrixIsOnePanelInOrder) {
-  std::vector<float> weights;
-  for (int i = 0; i < 2 * 3 * 1 * 2; ++i) weights.push_back(static_cast<float>(i));
+  std::vector<float> weights(12);
+  std::iota(weights.begin(), weights.end(), 0.0F);
   const auto panels = PanelsFromWeights("layer 4", weights, std::vector<std::int64_t>{2, 3, 1, 2}, {"q"}, {});
   ASSERT_EQ(panels.size(), 6U);
   EXPECT_EQ(panels[0].title, "layer 4 · batch 0, head 0");

@@ -131,8 +131,9 @@ std::string PanelMarkup(const AttentionDocument& document, const AttentionPanel&
   markup += LabelMarkup(layout);
   const std::size_t columns = panel.keys.size();
   for (std::size_t i = 0; i < panel.weights.size(); ++i) {
-    const double x = layout.left + static_cast<double>(i % columns) * layout.cell;
-    const double y = layout.top + static_cast<double>(i / columns) * layout.cell;
+    const std::size_t row = i / columns, column = i % columns;
+    const double x = layout.left + static_cast<double>(column) * layout.cell;
+    const double y = layout.top + static_cast<double>(row) * layout.cell;
     markup += CellMarkup(panel, i, x + 0.5, y + 0.5, layout.cell - 1, range);
   }
   return markup;

@@ -92,7 +92,7 @@ TEST(SvgDocument, LabelsAreAsManyAsTheCells) {
   AttentionPanel panel{"", {}, {}, {}, {}};
   for (int i = 0; i < 60; ++i) panel.queries.push_back(std::string("q").append(std::to_string(i)));
   for (int i = 0; i < 70; ++i) panel.keys.push_back(std::string("k").append(std::to_string(i)));
-  panel.weights.assign(60 * 70, 0.5F);
+  panel.weights.assign(panel.queries.size() * panel.keys.size(), 0.5F);
   const std::string svg = SvgDocument({"", "", "", {panel}});
   for (const std::string& label : panel.queries)
     EXPECT_EQ(Count(svg, std::string(">").append(label).append("<")), 1U);

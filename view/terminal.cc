@@ -40,8 +40,8 @@ std::string Swatch(float place, TerminalColor capability) {
   if (capability != TerminalColor::kNone) {
     return Background(RampColor(kDarkRamp, place), capability) + "  " + kReset;
   }
-  const auto last = static_cast<float>(kShades.size() - 1);
-  return std::string(kCellWidth, kShades[static_cast<std::size_t>(place * last + 0.5F)]);
+  const auto shade = static_cast<std::size_t>(std::lround(place * static_cast<float>(kShades.size() - 1)));
+  return std::string(kCellWidth, kShades[shade]);
 }
 
 // What stands for a cell that is no weight

@@ -47,12 +47,18 @@ function token(raw: RawToken): Token {
 }
 
 function bytes(base64: string): Uint8Array {
-  return Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+  const text = atob(base64);
+  const made = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) made[i] = text.charCodeAt(i);
+  return made;
 }
 
+// float32, little endian
 function weights(base64: string): Float32Array {
   const view = new DataView(bytes(base64).buffer);
-  return Float32Array.from({length: view.byteLength / 4}, (_, i) => view.getFloat32(4 * i, true));
+  const made = new Float32Array(view.byteLength / 4);
+  for (let i = 0; i < made.length; i++) made[i] = view.getFloat32(4 * i, true);
+  return made;
 }
 
 export function readDocument(): Document {

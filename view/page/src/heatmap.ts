@@ -257,10 +257,13 @@ export class Heatmap {
     const value = weight(this.panel, row, column);
     const at = place(range, value);
     context.fillStyle = colors.ramp(at);
-    context.beginPath();
-    if (size >= 14 && context.roundRect) context.roundRect(x, y, size, size, Math.min(4, size / 9));
-    else context.rect(x, y, size, size);
-    context.fill();
+    if (size >= 14 && context.roundRect) {
+      context.beginPath();
+      context.roundRect(x, y, size, size, Math.min(4, size / 9));
+      context.fill();
+    } else {
+      context.fillRect(x, y, size, size);
+    }
     if (size < 36 || at < 0.06) return;
     context.fillStyle = colors.ink(at);
     context.font = kFont.replace('12px', '11px');

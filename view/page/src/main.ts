@@ -1,6 +1,6 @@
 // The attention page: heading, controls, panels.
 import {colorBar, palette} from './color';
-import {readDocument} from './data';
+import {type Panel, readDocument} from './data';
 import {element} from './dom';
 import {PanelView} from './panel';
 import {Tooltip} from './tooltip';
@@ -22,10 +22,9 @@ const main = element('main');
 const bar = element('div');
 
 // The same two texts in every panel are not repeated above each.
-const sameTexts = source.panels.every(
-  (panel) =>
-    JSON.stringify([panel.queries, panel.keys]) === JSON.stringify([source.panels[0].queries, source.panels[0].keys]),
-);
+const textOf = ({queries, keys}: Panel) => JSON.stringify([queries, keys]);
+const firstText = textOf(source.panels[0]);
+const sameTexts = source.panels.every((panel) => textOf(panel) === firstText);
 
 const observer = new IntersectionObserver(
   (entries) => {
