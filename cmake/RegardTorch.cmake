@@ -31,7 +31,8 @@ target_link_libraries(regard_torch INTERFACE ${TORCH_LIBRARIES})
 target_compile_definitions(regard_torch INTERFACE FMT_HEADER_ONLY=1)
 
 # The precompiled torch header, compiled once and reused by every target that asks for it.
-file(WRITE "${PROJECT_BINARY_DIR}/torch_pch.cc" "// Holds the precompiled torch header.\n")
+# CONFIGURE leaves the file alone when it is already there: a newer one would compile everything again.
+file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/torch_pch.cc" CONTENT "// Holds the precompiled torch header.\n")
 add_library(regard_torch_pch OBJECT "${PROJECT_BINARY_DIR}/torch_pch.cc")
 target_link_libraries(regard_torch_pch PRIVATE regard_torch)
 target_precompile_headers(regard_torch_pch PRIVATE <torch/torch.h>)
