@@ -37,6 +37,30 @@ torch::Tensor ProductAll(const torch::Tensor& x, const PackedMatrix<T>& w) {
   return y;
 }
 
+// x [P, K] -> x w^T + bias without gradient, for a torch weight w [N, K] (float32 or float64) and bias [N] or
+// undefined. Unlike torch::linear's, a row's bits do not depend on the rows beside it.
+class PackedLinear {
+ public:
+  explicit PackedLinear(const torch::Tensor& w, const torch::Tensor& bias = {}) {
+    torch::NoGradGuard guard;
+    const torch::Tensor b = bias.defined() ? bias.contiguous() : bias;
+    if (w.scalar_type() == torch::kFloat64) {
+      full_ = PackTransposed<double>(w, b);
+    } else {
+      single_ = PackTransposed<float>(w, b);
+    }
+  }
+  torch::Tensor operator()(const torch::Tensor& x) const {
+    torch::NoGradGuard guard;
+    return x.scalar_type() == torch::kFloat64 ? ProductAll(x.contiguous(), full_)
+                                              : ProductAll(x.contiguous(), single_);
+  }
+
+ private:
+  PackedMatrix<float> single_;
+  PackedMatrix<double> full_;
+};
+
 }  // namespace regard::nn
 
 #endif  // REGARD_NN_GRU_PRODUCT_H_
