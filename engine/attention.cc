@@ -1,54 +1,278 @@
 #include "regard/attention.h"
 
+#include <algorithm>
+#include <atomic>
+#include <cmath>
 #include <cstddef>
-#include <vector>
+#include <new>
 
-#include "engine/kernels/reference.h"
+#include "engine/base/memory.h"
+#include "engine/base/target.h"
+#include "engine/base/threads.h"
+#include "engine/kernels/backward.h"
+#include "engine/kernels/forward.h"
+#include "engine/kernels/problem.h"
 #include "engine/validate.h"
 
 namespace regard {
+namespace engine {
 namespace {
 
-template <typename T, typename From, std::size_t kRank>
-void Write(const std::vector<From>& from, bool accumulate, const TensorView<T, kRank>& to) {
-  std::array<std::int64_t, kRank> at{};
-  for (const From& value : from) {
-    std::int64_t offset = 0;
-    for (std::size_t d = 0; d < kRank; ++d) offset += at[d] * to.strides[d];
-    to.data[offset] = static_cast<T>(accumulate ? static_cast<From>(to.data[offset]) + value : value);
-    for (std::size_t d = kRank; d-- > 0 && ++at[d] == to.shape[d];) at[d] = 0;
+// A tensor whose last stride is 1: the view itself, or a packed copy that this object holds.
+template <typename T>
+class Packed {
+ public:
+  template <std::size_t kRank>
+  TensorView<const T, kRank> Pack(const TensorView<const T, kRank>& view) {
+    const Index width = view.shape[kRank - 1];
+    if (view.strides[kRank - 1] == 1 || width <= 1 || view.size() == 0) {
+      TensorView<const T, kRank> same = view;
+      same.strides[kRank - 1] = 1;
+      return same;
+    }
+    copy_ = Buffer<T>(static_cast<std::size_t>(view.size()));
+    std::array<Index, kRank> at{};
+    T* to = copy_.data();
+    for (Index rows = view.size() / width; rows > 0; --rows, to += width) {
+      const T* from = view.data;
+      for (std::size_t d = 0; d + 1 < kRank; ++d) from += at[d] * view.strides[d];
+      for (Index x = 0; x < width; ++x) to[x] = from[x * view.strides[kRank - 1]];
+      for (std::size_t d = kRank - 1; d-- > 0 && ++at[d] == view.shape[d];) at[d] = 0;
+    }
+    return {copy_.data(), view.shape};
+  }
+
+ private:
+  Buffer<T> copy_;
+};
+
+// A problem and the memory it points to.
+template <typename T>
+class Plan {
+ public:
+  Plan(const AttentionOptions<T>& options, const AttentionInputs<T>& in) {
+    p_.B = in.q.shape[0], p_.H = in.q.shape[1], p_.L = in.q.shape[2], p_.D = in.q.shape[3];
+    p_.G = in.k.shape[1], p_.S = in.k.shape[2], p_.E = in.v.shape[3];
+    p_.group = p_.G == 0 ? 1 : p_.H / p_.G;
+    p_.q = q_.Pack(in.q), p_.k = k_.Pack(in.k), p_.v = v_.Pack(in.v);
+    std::visit([&](const auto& score) { SetScore(score); }, options.score);
+    if (options.softcap) p_.softcap = static_cast<T>(*options.softcap);
+    if (options.bias) {
+      p_.bias = options.bias;
+      for (std::size_t d = 0; d < 4; ++d) {
+        if (p_.bias->shape[d] == 1) p_.bias->strides[d] = 0;
+      }
+    }
+    if (options.alibi) {
+      p_.slopes = options.alibi->slopes.data;
+      p_.slopes_stride = options.alibi->slopes.strides[0];
+      p_.alibi_shift = options.alibi->corner == Corner::kTopLeft ? 0 : p_.S - p_.L;
+    }
+    p_.mask.emplace(options.mask, p_.L, p_.S);
+    if (std::holds_alternative<Argmax>(options.normalizer)) p_.normalizer = NormalizerKind::kArgmax;
+    if (const auto* sample = std::get_if<Sample>(&options.normalizer)) {
+      p_.normalizer = NormalizerKind::kSample;
+      p_.sample_seed = sample->seed;
+    }
+    p_.dropout = DropoutRule(options.dropout.probability);
+    p_.dropout_seed = options.dropout.seed;
+  }
+
+  const Problem<T>& problem() const { return p_; }
+
+ private:
+  void SetScore(const ScaledDot&) {
+    p_.scale = p_.D == 0 ? T(1) : static_cast<T>(1.0 / std::sqrt(static_cast<double>(p_.D)));
+  }
+  void SetScore(const Dot& dot) { p_.scale = static_cast<T>(dot.scale); }
+  void SetScore(const Cosine& cosine) {
+    p_.score = ScoreKind::kCosine;
+    p_.scale = static_cast<T>(cosine.scale);
+    p_.eps = static_cast<T>(cosine.eps);
+    q_norm_ = Buffer<T>(static_cast<std::size_t>(p_.B * p_.H * p_.L));
+    k_norm_ = Buffer<T>(static_cast<std::size_t>(p_.B * p_.G * p_.S));
+    RowNorms(p_.q, q_norm_.data());
+    RowNorms(p_.k, k_norm_.data());
+    p_.q_norm = {q_norm_.data(), {p_.B, p_.H, p_.L}};
+    p_.k_norm = {k_norm_.data(), {p_.B, p_.G, p_.S}};
+  }
+  void SetScore(const Additive<T>& additive) {
+    p_.score = ScoreKind::kAdditive;
+    p_.parameter = parameter_.Pack(additive.w);
+    if (additive.w.shape[0] == 1) p_.parameter.strides[0] = 0;
+  }
+  void SetScore(const Gaussian<T>& gaussian) {
+    p_.score = ScoreKind::kGaussian;
+    const auto& a = gaussian.precision;
+    const Index each = a.shape[0] == 1 ? 0 : a.strides[0];  // 0: one number for every dimension
+    p_.parameter = parameter_.Pack(TensorView<const T, 2>(a.data, {1, p_.D}, {0, each}));
+    p_.parameter.strides[0] = 0;
+  }
+
+  Problem<T> p_;
+  Packed<T> q_, k_, v_, parameter_;
+  Buffer<T> q_norm_, k_norm_;
+};
+
+// How tasks are bundled into the chunks that threads take: by sizes alone, so that the order of every sum is
+// the same on any number of threads.
+struct Chunks {
+  Index tasks, per_chunk;
+  Index count() const { return CeilDiv(tasks, per_chunk); }
+};
+
+// A chunk is worth a hand-over to another thread: some 20 to 50 µs. An element of q·k costs 1.
+constexpr double kChunkWork = 1 << 19;
+constexpr Index kMostChunks = 512;
+
+template <typename T>
+Chunks Bundle(const Problem<T>& p, Index tasks) {
+  const double term = p.score == ScoreKind::kAdditive ? 8 : 1;
+  const double work = static_cast<double>(p.B) * static_cast<double>(p.H) * static_cast<double>(p.L) *
+                      static_cast<double>(p.S) * (term * static_cast<double>(p.D) + static_cast<double>(p.E));
+  const double chunks = std::clamp(work / kChunkWork, 1.0, static_cast<double>(kMostChunks));
+  return {tasks, std::max<Index>(1, CeilDiv(tasks, static_cast<Index>(chunks)))};
+}
+
+// Runs f(chunk, first task, last task + 1) for every chunk. False when memory ran out.
+template <typename T, typename F>
+bool RunChunks(const AttentionOptions<T>& options, const Chunks& chunks, const F& f) {
+  std::atomic<bool> enough_memory = true;
+  const auto run = [&](Index chunk) {
+    try {
+      f(chunk, chunk * chunks.per_chunk, std::min((chunk + 1) * chunks.per_chunk, chunks.tasks));
+    } catch (const std::bad_alloc&) {
+      enough_memory = false;
+    }
+  };
+  if (chunks.count() <= 1 || options.threads == 1) {
+    for (Index chunk = 0; chunk < chunks.count(); ++chunk) run(chunk);
+  } else if (options.parallel_for) {
+    options.parallel_for(chunks.count(), run);
+  } else {
+    RunParallel(options.threads == 0 ? HardwareThreads() : options.threads, chunks.count(), run);
+  }
+  return enough_memory;
+}
+
+Status OutOfMemory() {
+  return Status::InvalidArgument("not enough memory for the attention's working arrays");
+}
+
+template <typename T>
+Status Forward(const AttentionOptions<T>& options, const AttentionInputs<T>& inputs,
+               const AttentionOutputs<T>& outputs) {
+  const Plan<T> plan(options, inputs);
+  const ForwardCall<T> call{plan.problem(), outputs};
+  const bool done = RunChunks(options, Bundle(call.problem, call.tasks()),
+                              [&](Index, Index first, Index last) { ForwardRange(call, first, last); });
+  return done ? Status() : OutOfMemory();
+}
+
+// A key head's pairs are few enough to be one task.
+template <typename T>
+bool IsSmall(const Problem<T>& p) {
+  return p.S <= kKeyTile && p.group * p.L * p.S * (p.D + p.E) <= Index{1} << 18;
+}
+
+// parameter_sums, chunk after chunk, into dw or dprecision.
+template <typename T>
+void WriteParameter(const BackwardCall<T>& call, Index chunks, const AttentionGradients<T>& grads) {
+  const Index D = call.problem.D;
+  const auto sum = [&](Index head, Index d) {
+    double total = 0;
+    for (Index c = 0; c < chunks; ++c) {
+      total += static_cast<double>(call.parameter_sums[(c * call.parameter_heads + head) * D + d]);
+    }
+    return total;
+  };
+  const auto write = [&](double value, T* to) {
+    *to = static_cast<T>(grads.accumulate ? static_cast<double>(*to) + value : value);
+  };
+  if (grads.dw) {
+    for (Index h = 0; h < grads.dw->shape[0]; ++h) {
+      for (Index d = 0; d < D; ++d) write(sum(h, d), &(*grads.dw)(h, d));
+    }
+  } else if (grads.dprecision->shape[0] == D) {
+    for (Index d = 0; d < D; ++d) write(sum(0, d), &(*grads.dprecision)(d));
+  } else {
+    double total = 0;
+    for (Index d = 0; d < D; ++d) total += sum(0, d);
+    write(total, &(*grads.dprecision)(0));
   }
 }
 
+template <typename T>
+Status Backward(const AttentionOptions<T>& options, const AttentionInputs<T>& inputs,
+                const AttentionUpstream<T>& upstream, const AttentionGradients<T>& grads) {
+  const Plan<T> plan(options, inputs);
+  BackwardCall<T> call{plan.problem(), upstream, grads};
+  const Problem<T>& p = call.problem;
+  Packed<T> out, dout;
+  if (upstream.dout) call.upstream.dout = dout.Pack(*upstream.dout);
+  if (upstream.dout && p.soft()) call.upstream.out = out.Pack(upstream.out);
+
+  bool done = true;
+  const auto run = [&](BackwardPass pass, const Chunks& chunks) {
+    done = done && RunChunks(options, chunks, [&](Index chunk, Index first, Index last) {
+             BackwardRange(call, pass, chunk, first, last);
+           });
+  };
+  const auto run_pass = [&](BackwardPass pass) { run(pass, Bundle(p, call.tasks(pass))); };
+
+  Buffer<T> row_term, parameter_sums;
+  if (p.soft() && !call.row_in_tile()) {
+    row_term = Buffer<T>(static_cast<std::size_t>(p.B * p.H * p.L));
+    call.row_term = row_term.data();
+    run_pass(BackwardPass::kRowTerm);
+  }
+  const bool parameter = grads.dw || grads.dprecision;
+  const bool query = grads.dq || parameter, key = grads.dk || grads.dv;
+  const bool both = query && key && IsSmall(p);
+  const BackwardPass query_pass = both ? BackwardPass::kBoth : BackwardPass::kQuery;
+  const Chunks query_chunks = Bundle(p, call.tasks(query_pass));
+  if (parameter) {
+    call.parameter_heads = grads.dw ? grads.dw->shape[0] : 1;
+    const auto size = static_cast<std::size_t>(query_chunks.count() * call.parameter_heads * p.D);
+    parameter_sums = Buffer<T>(size);
+    std::fill_n(parameter_sums.data(), size, T(0));
+    call.parameter_sums = parameter_sums.data();
+  }
+  if (query) run(query_pass, query_chunks);
+  if (key && !both) run_pass(BackwardPass::kKey);
+  if (grads.dbias) run_pass(BackwardPass::kBias);
+  if (!done) return OutOfMemory();
+  if (parameter) WriteParameter(call, query_chunks.count(), grads);
+  return Status();
+}
+
 }  // namespace
+}  // namespace engine
 
 template <typename T>
 Status AttentionForward(const AttentionOptions<T>& options, const AttentionInputs<T>& inputs,
                         const AttentionOutputs<T>& outputs) {
+  if (Status status = engine::ChooseTarget(); !status.ok()) return status;
   if (Status status = engine::ValidateForward(options, inputs, outputs); !status.ok()) return status;
-  const auto result = engine::ReferenceForward<double>(options, inputs);
-  Write(result.out, false, outputs.out);
-  if (outputs.lse) Write(result.lse, false, *outputs.lse);
-  if (outputs.weights) Write(result.weights, false, *outputs.weights);
-  if (outputs.index) Write(result.index, false, *outputs.index);
-  if (outputs.log_prob) Write(result.log_prob, false, *outputs.log_prob);
-  return Status();
+  try {
+    return engine::Forward(options, inputs, outputs);
+  } catch (const std::bad_alloc&) {
+    return engine::OutOfMemory();
+  }
 }
 
 template <typename T>
 Status AttentionBackward(const AttentionOptions<T>& options, const AttentionInputs<T>& inputs,
                          const AttentionUpstream<T>& upstream, const AttentionGradients<T>& gradients) {
-  if (Status status = engine::ValidateBackward(options, inputs, upstream, gradients); !status.ok())
+  if (Status status = engine::ChooseTarget(); !status.ok()) return status;
+  if (Status status = engine::ValidateBackward(options, inputs, upstream, gradients); !status.ok()) {
     return status;
-  const auto result = engine::ReferenceBackward<double>(options, inputs, upstream);
-  const bool add = gradients.accumulate;
-  if (gradients.dq) Write(result.dq, add, *gradients.dq);
-  if (gradients.dk) Write(result.dk, add, *gradients.dk);
-  if (gradients.dv) Write(result.dv, add, *gradients.dv);
-  if (gradients.dbias) Write(result.dbias, add, *gradients.dbias);
-  if (gradients.dw) Write(result.dw, add, *gradients.dw);
-  if (gradients.dprecision) Write(result.dprecision, add, *gradients.dprecision);
-  return Status();
+  }
+  try {
+    return engine::Backward(options, inputs, upstream, gradients);
+  } catch (const std::bad_alloc&) {
+    return engine::OutOfMemory();
+  }
 }
 
 template Status AttentionForward(const AttentionOptions<float>&, const AttentionInputs<float>&,
@@ -60,6 +284,6 @@ template Status AttentionBackward(const AttentionOptions<float>&, const Attentio
 template Status AttentionBackward(const AttentionOptions<double>&, const AttentionInputs<double>&,
                                   const AttentionUpstream<double>&, const AttentionGradients<double>&);
 
-const char* InstructionSet() { return "portable"; }
+const char* InstructionSet() { return engine::ChooseTarget().ok() ? engine::KernelTarget() : "none"; }
 
 }  // namespace regard

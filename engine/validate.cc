@@ -93,11 +93,12 @@ class Checker {
     }
   }
 
-  // A tensor that is written: of this shape, and no two elements share memory by a stride of 0.
+  // A tensor that is written: of this shape, and its elements do not share memory by a stride of 0.
   template <typename T, std::size_t kRank>
   void Writable(const char* name, const TensorView<T, kRank>& t, const std::array<Index, kRank>& expected,
                 const char* meaning) {
     Shape(name, t, expected, meaning);
+    if (!ok() || t.size() == 0) return;
     for (std::size_t d = 0; d < kRank; ++d) {
       Require(t.strides[d] != 0 || t.shape[d] <= 1, name, " has strides ", t.strides,
               "; a tensor that is written may not have stride 0 in a dimension of size ", t.shape[d]);

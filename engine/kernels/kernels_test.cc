@@ -1,0 +1,136 @@
+// The kernels against the formula in float64, on every target that this machine has.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "engine/base/target.h"
+#include "engine/kernels/forward.h"
+#include "engine/testing/case.h"
+#include "engine/testing/sizes.h"
+
+namespace regard::engine {
+namespace {
+
+constexpr std::array kScores = {TestScore::kScaledDot,
+                                TestScore::kDot,
+                                TestScore::kCosine,
+                                TestScore::kAdditive,
+                                TestScore::kAdditivePerHead,
+                                TestScore::kGaussian,
+                                TestScore::kGaussianPerDimension};
+constexpr int kMasks = static_cast<int>(TestMask::kMany) + 1;
+
+class Kernels : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    const Status status = ForceTarget(GetParam());
+    ASSERT_TRUE(status.ok()) << status.message();
+    ASSERT_EQ(KernelTarget(), GetParam());
+  }
+  void TearDown() override { ASSERT_TRUE(ForceTarget("").ok()); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Target, Kernels, testing::ValuesIn(Targets()),
+                         [](const auto& info) { return info.param; });
+
+void CheckBothTypes(const Spec& spec) {
+  CheckAgainstReference<float>(spec);
+  CheckAgainstReference<double>(spec);
+}
+
+TEST_P(Kernels, EveryScoreMaskAndNormalizerFollowsItsFormula) {
+  std::uint64_t seed = 0;
+  for (TestScore score : kScores) {
+    for (int mask = 0; mask < kMasks; ++mask) {
+      for (const Normalizer& normalizer :
+           {Normalizer(Softmax{}), Normalizer(Argmax{}), Normalizer(Sample{5})}) {
+        Spec spec{
+            .L = 9, .S = 30, .score = score, .mask = static_cast<TestMask>(mask), .normalizer = normalizer};
+        spec.seed = ++seed;
+        spec.upstream_lse = seed % 2 == 0;
+        CheckBothTypes(spec);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+TEST_P(Kernels, SizesAroundTileEdges) {
+  std::uint64_t seed = 100;
+  for (std::int64_t S : {0, 1, 2, 127, 128, 129, 260}) {
+    for (std::int64_t L : {0, 1, 31, 32, 33, 65}) {
+      for (TestMask mask : {TestMask::kNone, TestMask::kCausalBottomRight, TestMask::kMany}) {
+        Spec spec{.B = 1, .H = 2, .G = 1, .L = L, .S = S, .D = 5, .E = 4, .mask = mask};
+        spec.seed = ++seed;
+        spec.score = kScores[seed % kScores.size()];
+        CheckBothTypes(spec);
+      }
+    }
+  }
+}
+
+TEST_P(Kernels, WidthsAroundVectorEdges) {
+  std::uint64_t seed = 200;
+  for (std::int64_t D : {0, 1, 3, 7, 8, 15, 16, 17, 33, 65, 257}) {
+    for (TestScore score : kScores) {
+      Spec spec{.B = 1, .H = 2, .G = 2, .L = 3, .S = 9, .D = D, .E = 2, .score = score};
+      spec.seed = ++seed;
+      CheckBothTypes(spec);
+      std::swap(spec.D, spec.E);
+      CheckBothTypes(spec);
+    }
+  }
+}
+
+TEST_P(Kernels, SoftcapBiasAlibiAndDropoutTogetherAndAlone) {
+  const std::vector<std::array<std::int64_t, 4>> shapes = {{0, 0, 0, 0}, {1, 0, 0, 0}, {0, 1, 0, 0},
+                                                           {0, 0, 1, 0}, {0, 0, 0, 1}, {1, 1, 0, 0},
+                                                           {1, 1, 1, 0}, {1, 0, 1, 1}, {1, 1, 1, 1}};
+  std::uint64_t seed = 300;
+  for (const auto& shape : shapes) {
+    for (int parts = 0; parts < 8; ++parts) {
+      Spec spec{.H = 2, .G = 1, .L = 33, .S = 131};
+      spec.seed = ++seed;
+      spec.bias_shape = shape;
+      if (parts & 1) spec.softcap = 0.7;
+      if (parts & 2) spec.alibi = true;
+      if (parts & 4) spec.dropout = 0.3;
+      spec.mask = parts % 3 == 0 ? TestMask::kNone : TestMask::kKeep;
+      spec.want_weights = parts % 2 == 0;
+      spec.upstream_lse = true;  // without it the gradient of a bias that is the same for all keys is 0
+      spec.score = kScores[seed % kScores.size()];
+      CheckBothTypes(spec);
+    }
+  }
+}
+
+TEST_P(Kernels, RandomProblems) {
+  for (std::uint64_t seed = 1000; seed < 1000 + kRandomProblems; ++seed) {
+    TestRandom r(seed);
+    Spec spec;
+    spec.G = r.Below(3) + 1;
+    spec.H = spec.G * (r.Below(3) + 1);
+    spec.B = r.Below(3) + 1;
+    spec.L = r.Below(r.Chance(0.2) ? 70 : 10);
+    spec.S = r.Below(r.Chance(0.2) ? 300 : 20);
+    spec.D = r.Below(r.Chance(0.2) ? 70 : 20);
+    spec.E = r.Below(r.Chance(0.2) ? 70 : 20);
+    spec.score = kScores[static_cast<std::size_t>(r.Below(kScores.size()))];
+    spec.mask = static_cast<TestMask>(r.Below(kMasks));
+    if (r.Chance(0.3)) spec.normalizer = r.Chance(0.5) ? Normalizer(Argmax{}) : Normalizer(Sample{seed});
+    if (r.Chance(0.3)) spec.softcap = 1.5;
+    if (r.Chance(0.3)) spec.bias_shape = {r.Below(2), r.Below(2), r.Below(2), r.Below(2)};
+    spec.alibi = r.Chance(0.3);
+    if (r.Chance(0.3)) spec.dropout = 0.4;
+    spec.want_weights = r.Chance(0.5);
+    spec.upstream_lse = r.Chance(0.5);
+    spec.layout = kLayouts[static_cast<std::size_t>(r.Below(4))];
+    spec.seed = seed;
+    CheckBothTypes(spec);
+  }
+}
+
+}  // namespace
+}  // namespace regard::engine

@@ -1,0 +1,69 @@
+// One attention call as the kernels see it: every size, stride and choice resolved.
+#ifndef REGARD_ENGINE_KERNELS_PROBLEM_H_
+#define REGARD_ENGINE_KERNELS_PROBLEM_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+#include "engine/policies/mask.h"
+#include "engine/policies/random.h"
+#include "regard/attention.h"
+
+namespace regard::engine {
+
+using Index = std::int64_t;
+
+// A block of queries meets a block of keys. 128 keys of width 64 in float32 are 32 KiB: with their values
+// they stay in the second-level cache while the queries of the block pass by.
+inline constexpr Index kQueryTile = 32;
+inline constexpr Index kKeyTile = 128;
+
+// Widths are padded to this many elements in scratch memory, at least a vector of every instruction set.
+inline constexpr Index kPad = 16;
+inline Index Padded(Index n) { return (n + kPad - 1) / kPad * kPad; }
+
+inline Index CeilDiv(Index a, Index b) { return a / b + (a % b != 0); }
+
+// Kinds of raw score. kDot is scaled dot product as well.
+enum class ScoreKind { kDot, kCosine, kAdditive, kGaussian };
+enum class NormalizerKind { kSoftmax, kArgmax, kSample };
+
+template <typename T>
+struct Problem {
+  Index B = 0, H = 0, G = 0, L = 0, S = 0, D = 0, E = 0;
+  Index group = 1;  // H / G query heads share a key head
+
+  // The last stride is 1.
+  TensorView<const T, 4> q, k, v;
+
+  ScoreKind score = ScoreKind::kDot;
+  T scale = 1;                       // kDot, kCosine
+  T eps = 0;                         // kCosine
+  TensorView<const T, 2> parameter;  // kAdditive: w [H, D]; kGaussian: precision [H, D]; last stride 1
+  TensorView<const T, 3> q_norm;     // kCosine: [B, H, L]
+  TensorView<const T, 3> k_norm;     // kCosine: [B, G, S]
+
+  std::optional<T> softcap;
+  std::optional<TensorView<const T, 4>> bias;  // [B, H, L, S], broadcast by strides of 0
+  const T* slopes = nullptr;                   // ALiBi
+  Index slopes_stride = 0, alibi_shift = 0;    // i' = i + alibi_shift
+  std::optional<MaskRule> mask;
+
+  NormalizerKind normalizer = NormalizerKind::kSoftmax;
+  std::uint64_t sample_seed = 0;
+  DropoutRule dropout{0.0};
+  std::uint64_t dropout_seed = 0;
+
+  bool soft() const { return normalizer == NormalizerKind::kSoftmax; }
+  Index KeyHead(Index h) const { return h / group; }
+};
+
+// Where a row of a score matrix is: query i of head h, against keys from j0.
+struct RowPlace {
+  Index b, h, g, i, j0;
+};
+
+}  // namespace regard::engine
+
+#endif  // REGARD_ENGINE_KERNELS_PROBLEM_H_

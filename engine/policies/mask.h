@@ -1,0 +1,55 @@
+// The mask as the kernels ask it: what about this tile, and which keys of it does this query see?
+#ifndef REGARD_ENGINE_POLICIES_MASK_H_
+#define REGARD_ENGINE_POLICIES_MASK_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "regard/mask.h"
+
+namespace regard::engine {
+
+enum class TileClass {
+  kEmpty,    // no pair is allowed: the tile is skipped
+  kPartial,  // each query asks for its keys
+  kFull,     // every pair is allowed
+};
+
+// Queries i0 <= i < i1 of head h against keys j0 <= j < j1.
+struct Tile {
+  std::int64_t b, h, i0, i1, j0, j1;
+};
+
+class MaskRule {
+ public:
+  MaskRule(const Mask& mask, std::int64_t L, std::int64_t S);
+
+  // kEmpty and kFull are certain; kPartial may be either.
+  TileClass Classify(const Tile& tile) const;
+
+  // Writes the keys that query i sees, as j - j0 in rising order, and returns how many. `tile_class` is
+  // Classify(tile).
+  std::size_t Keys(const Tile& tile, TileClass tile_class, std::int64_t i, std::int32_t* keys) const;
+
+ private:
+  struct Range {
+    std::int64_t begin, end;
+  };
+
+  Range KeysInRange(std::int64_t b, std::int64_t i) const;
+  TileClass ClassifyRanges(const Tile& tile) const;
+  TileClass ClassifySegments(const Tile& tile) const;
+  TileClass ClassifyBlocks(const Tile& tile) const;
+  TileClass ClassifyKeep(const Tile& tile) const;
+  bool Allows(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const;
+
+  Mask mask_;
+  std::int64_t S_;
+  std::int64_t causal_shift_ = 0, window_shift_ = 0;  // i' - i
+  std::int64_t left_ = 0, right_ = 0;                 // of the window; beyond every key when unbounded
+  bool pairwise_;                                     // more is asked than the range of keys
+};
+
+}  // namespace regard::engine
+
+#endif  // REGARD_ENGINE_POLICIES_MASK_H_

@@ -1,0 +1,330 @@
+#include "engine/testing/case.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <sstream>
+#include <type_traits>
+#include <vector>
+
+#include "engine/kernels/reference.h"
+
+namespace regard::engine {
+
+std::string Spec::Text() const {
+  std::ostringstream text;
+  text << "B" << B << " H" << H << " G" << G << " L" << L << " S" << S << " D" << D << " E" << E << " score "
+       << static_cast<int>(score) << " mask " << static_cast<int>(mask) << " normalizer "
+       << normalizer.index() << " softcap " << softcap << " bias";
+  if (bias_shape) {
+    for (std::int64_t size : *bias_shape) text << " " << size;
+  }
+  text << " alibi " << alibi << " dropout " << dropout << " weights " << want_weights << " dlse "
+       << upstream_lse << " layout " << static_cast<int>(layout) << " scale " << scale << " seed " << seed;
+  return text.str();
+}
+
+namespace {
+
+template <typename T>
+void SetScore(const Spec& s, TestRandom* random, Case<T>* c) {
+  switch (s.score) {
+    case TestScore::kScaledDot:
+      c->options.score = ScaledDot{};
+      break;
+    case TestScore::kDot:
+      c->options.score = Dot{0.75};
+      break;
+    case TestScore::kCosine:
+      c->options.score = Cosine{4.0};
+      break;
+    case TestScore::kAdditive:
+    case TestScore::kAdditivePerHead:
+      c->w = random->Values<T, 2>({s.score == TestScore::kAdditive ? 1 : s.H, s.D}).Copy(s.layout);
+      c->options.score = Additive<T>{c->w.view()};
+      break;
+    case TestScore::kGaussian:
+    case TestScore::kGaussianPerDimension:
+      c->precision = random->Values<T, 1>({s.score == TestScore::kGaussian ? 1 : s.D}, 0.5, 1).Copy(s.layout);
+      c->options.score = Gaussian<T>{c->precision.view()};
+      break;
+  }
+}
+
+Tensor<std::int64_t, 2> RandomNumbers(const std::array<std::int64_t, 2>& shape, std::int64_t below,
+                                      TestRandom* random) {
+  Tensor<std::int64_t, 2> t(shape);
+  for (std::int64_t n = 0; n < t.size(); ++n) t.Element(n) = random->Below(below);
+  return t;
+}
+
+Tensor<bool, 4> RandomBooleans(const std::array<std::int64_t, 4>& shape, TestRandom* random) {
+  Tensor<bool, 4> t(shape);
+  for (std::int64_t n = 0; n < t.size(); ++n) t.Element(n) = random->Chance(0.6);
+  return t;
+}
+
+template <typename T>
+void SetMask(const Spec& s, TestRandom* random, Case<T>* c) {
+  Mask& mask = c->options.mask;
+  const auto is = [&](TestMask m) { return s.mask == m; };
+  const bool many = is(TestMask::kMany);
+  if (is(TestMask::kCausal)) mask.causal = Causal{};
+  if (is(TestMask::kCausalBottomRight) || many) mask.causal = Causal{Corner::kBottomRight};
+  if (is(TestMask::kWindow) || many) mask.window = Window{3, 70, Corner::kBottomRight};
+  if (is(TestMask::kWindowOneSided)) mask.window = Window{2, std::nullopt, Corner::kTopLeft};
+  if (is(TestMask::kLengths) || is(TestMask::kLengthsPerQuery) || many) {
+    c->lengths = RandomNumbers({s.B, is(TestMask::kLengths) ? 1 : s.L}, s.S + 1, random).Copy(s.layout);
+    mask.lengths = Lengths{c->lengths.view()};
+  }
+  if (is(TestMask::kSegments) || many) {
+    c->query_segments = RandomNumbers({1, s.L}, 2, random).Copy(s.layout);
+    c->key_segments = RandomNumbers({s.B, s.S}, 2, random).Copy(s.layout);
+    // Long runs of one number, so that whole tiles are full or empty.
+    for (std::int64_t j = 0; j < s.S / 2; ++j) c->key_segments.Element(j) = 1;
+    mask.segments = Segments{c->query_segments.view(), c->key_segments.view()};
+  }
+  if (is(TestMask::kBlocks) || many) {
+    const std::int64_t query_size = 3, key_size = 20;
+    c->block_map =
+        RandomBooleans({s.B, 1, (s.L + query_size - 1) / query_size, (s.S + key_size - 1) / key_size}, random)
+            .Copy(s.layout);
+    mask.blocks = Blocks{c->block_map.view(), query_size, key_size};
+  }
+  if (is(TestMask::kKeep) || is(TestMask::kKeepRow) || many) {
+    c->keep =
+        RandomBooleans({is(TestMask::kKeepRow) ? 1 : s.B, s.H, is(TestMask::kKeep) ? s.L : 1, s.S}, random)
+            .Copy(s.layout);
+    mask.keep = Keep{c->keep.view()};
+  }
+  mask.exclude_self = is(TestMask::kExcludeSelf) || many;
+}
+
+template <typename T>
+void MakeTensors(const Spec& s, TestRandom* random, Case<T>* c) {
+  const std::array<std::int64_t, 4> pairs{s.B, s.H, s.L, s.S}, outs{s.B, s.H, s.L, s.E};
+  const std::array<std::int64_t, 3> rows{s.B, s.H, s.L};
+  c->q = random->Values<T, 4>({s.B, s.H, s.L, s.D}, s.scale).Copy(s.layout);
+  c->k = random->Values<T, 4>({s.B, s.G, s.S, s.D}, s.scale).Copy(s.layout);
+  c->v = random->Values<T, 4>({s.B, s.G, s.S, s.E}).Copy(s.layout);
+  const T mark = T(77);  // what is not written shows
+  c->out = Tensor<T, 4>(outs, mark, s.layout);
+  c->weights = Tensor<T, 4>(pairs, mark, s.layout);
+  c->lse = Tensor<T, 3>(rows, mark, s.layout);
+  c->log_prob = Tensor<T, 3>(rows, mark, s.layout);
+  c->index = Tensor<std::int64_t, 3>(rows, 77, s.layout);
+  c->dout = random->Values<T, 4>(outs).Copy(s.layout);
+  c->dweights = random->Values<T, 4>(pairs).Copy(s.layout);
+  c->dlse = random->Values<T, 3>(rows).Copy(s.layout);
+  c->dlog_prob = random->Values<T, 3>(rows).Copy(s.layout);
+  c->dq = Tensor<T, 4>(c->q.shape(), mark, s.layout);
+  c->dk = Tensor<T, 4>(c->k.shape(), mark, s.layout);
+  c->dv = Tensor<T, 4>(c->v.shape(), mark, s.layout);
+  c->dbias = Tensor<T, 4>(c->bias.shape(), mark, s.layout);
+  c->dw = Tensor<T, 2>(c->w.shape(), mark, s.layout);
+  c->dprecision = Tensor<T, 1>(c->precision.shape(), mark, s.layout);
+}
+
+}  // namespace
+
+template <typename T>
+Case<T>::Case(const Spec& s) : spec(s) {
+  TestRandom random(s.seed);
+  options.normalizer = s.normalizer;
+  options.threads = 1;
+  if (s.softcap > 0) options.softcap = s.softcap;
+  if (s.bias_shape) {
+    std::array<std::int64_t, 4> shape = *s.bias_shape;
+    const std::array<std::int64_t, 4> full{s.B, s.H, s.L, s.S};
+    for (std::size_t d = 0; d < 4; ++d) shape[d] = shape[d] == 1 ? 1 : full[d];
+    bias = random.Values<T, 4>(shape).Copy(s.layout);
+    options.bias = bias.view();
+  }
+  if (s.alibi) {
+    slopes = random.Values<T, 1>({s.H}, 0.2, 0.3).Copy(s.layout);
+    options.alibi = Alibi<T>{slopes.view(), s.seed % 2 ? Corner::kTopLeft : Corner::kBottomRight};
+  }
+  if (s.dropout > 0) options.dropout = Dropout{s.dropout, s.seed};
+  SetScore(s, &random, this);
+  SetMask(s, &random, this);
+  MakeTensors(s, &random, this);
+}
+
+template <typename T>
+AttentionOutputs<T> Case<T>::Outputs() const {
+  AttentionOutputs<T> o{out.view(), lse.view(), std::nullopt, std::nullopt, std::nullopt};
+  if (spec.want_weights) o.weights = weights.view();
+  if (!soft()) o.index = index.view(), o.log_prob = log_prob.view();
+  return o;
+}
+
+template <typename T>
+AttentionUpstream<T> Case<T>::Upstream() const {
+  AttentionUpstream<T> u;
+  u.out = out.view();
+  u.lse = lse.view();
+  u.dout = dout.view();
+  if (spec.upstream_lse) u.dlse = dlse.view();
+  if (spec.want_weights && soft()) u.dweights = dweights.view();
+  if (!soft()) u.index = index.view(), u.dlog_prob = dlog_prob.view();
+  return u;
+}
+
+template <typename T>
+AttentionGradients<T> Case<T>::Gradients() const {
+  AttentionGradients<T> g;
+  g.dq = dq.view(), g.dk = dk.view(), g.dv = dv.view();
+  if (options.bias) g.dbias = dbias.view();
+  if (std::holds_alternative<Additive<T>>(options.score)) g.dw = dw.view();
+  if (std::holds_alternative<Gaussian<T>>(options.score)) g.dprecision = dprecision.view();
+  return g;
+}
+
+template <typename T>
+void Case<T>::Run() const {
+  const Status forward = Forward();
+  ASSERT_TRUE(forward.ok()) << forward.message();
+  const Status backward = Backward();
+  ASSERT_TRUE(backward.ok()) << backward.message();
+}
+
+template <typename T>
+std::string Case<T>::Bits() const {
+  std::string bits;
+  const auto add = [&](const auto& tensor) {
+    const auto values = tensor.Values();
+    bits.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(values[0]));
+  };
+  add(out), add(weights), add(lse), add(log_prob), add(index);
+  add(dq), add(dk), add(dv), add(dbias), add(dw), add(dprecision);
+  return bits;
+}
+
+template struct Case<float>;
+template struct Case<double>;
+
+namespace {
+
+// The largest difference; +inf where one is NaN or infinite and the other not the same.
+template <typename A>
+double LargestError(const std::vector<A>& a, const std::vector<double>& right) {
+  double largest = 0;
+  for (std::size_t n = 0; n < a.size(); ++n) {
+    const double x = static_cast<double>(a[n]), y = right[n];
+    if (x == y || (std::isnan(x) && std::isnan(y))) continue;
+    const double error = std::abs(x - y);
+    largest = std::max(largest, std::isfinite(error) ? error : std::numeric_limits<double>::infinity());
+  }
+  return largest;
+}
+
+double Largest(const std::vector<double>& values) {
+  double largest = 0;
+  for (double x : values) {
+    if (std::isfinite(x)) largest = std::max(largest, std::abs(x));
+  }
+  return largest;
+}
+
+// What a case gives, by name.
+template <typename C>
+struct NamedResult {
+  const char* name;
+  std::vector<C> values;
+};
+
+// The formula written out in C.
+template <typename C, typename T>
+std::vector<NamedResult<C>> Formula(const Case<T>& c) {
+  auto f = ReferenceForward<C>(c.options, c.Inputs());
+  auto b = ReferenceBackward<C>(c.options, c.Inputs(), c.Upstream());
+  return {{"out", f.out},         {"lse", f.lse},
+          {"weights", f.weights}, {"log_prob", f.log_prob},
+          {"dq", b.dq},           {"dk", b.dk},
+          {"dv", b.dv},           {"dbias", b.dbias},
+          {"dw", b.dw},           {"dprecision", b.dprecision}};
+}
+
+template <typename T>
+std::vector<NamedResult<T>> Kernels(const Case<T>& c) {
+  return {{"out", c.out.Values()},         {"lse", c.lse.Values()},
+          {"weights", c.weights.Values()}, {"log_prob", c.log_prob.Values()},
+          {"dq", c.dq.Values()},           {"dk", c.dk.Values()},
+          {"dv", c.dv.Values()},           {"dbias", c.dbias.Values()},
+          {"dw", c.dw.Values()},           {"dprecision", c.dprecision.Values()}};
+}
+
+// The largest error of each result of the formula written out in float32.
+std::vector<double> PlainErrors(const Spec& spec) {
+  const Case<float> c(spec);
+  const auto plain = Formula<float>(c);
+  const auto right = Formula<double>(c);
+  std::vector<double> errors;
+  for (std::size_t n = 0; n < plain.size(); ++n) {
+    errors.push_back(LargestError(plain[n].values, right[n].values));
+  }
+  return errors;
+}
+
+// The same for result n, the largest over calls that differ in their numbers alone.
+double PlainErrorOfOthers(Spec spec, std::size_t n, int calls) {
+  double largest = 0;
+  for (int call = 0; call < calls; ++call) {
+    spec.seed += std::uint64_t{1} << 32;
+    largest = std::max(largest, PlainErrors(spec)[n]);
+  }
+  return largest;
+}
+
+std::int64_t CountNonZero(const std::vector<double>& values) {
+  return std::count_if(values.begin(), values.end(), [](double x) { return x != 0; });
+}
+
+}  // namespace
+
+template <typename T>
+void CheckAgainstReference(const Spec& spec) {
+  SCOPED_TRACE(spec.Text());
+  const Case<T> c(spec);
+  c.Run();
+  if (testing::Test::HasFatalFailure()) return;
+  const auto right = Formula<double>(c);
+  const auto got = Kernels(c);
+  if (!c.soft()) {
+    EXPECT_EQ(c.index.Values(), (ReferenceForward<double>(c.options, c.Inputs()).index));
+  }
+
+  const std::vector<double> plain = PlainErrors(spec);
+  constexpr double kEpsilon = std::numeric_limits<T>::epsilon();
+  constexpr double kFiner = kEpsilon / std::numeric_limits<float>::epsilon();  // 1 for float
+  // In float64 the reference errs as well, as much as the formula written out does.
+  constexpr double kFactor = std::is_same_v<T, float> ? 2 : 4;
+  for (std::size_t n = 0; n < got.size(); ++n) {
+    const char* name = got[n].name;
+    if ((name == std::string("weights") && !spec.want_weights) ||
+        (name == std::string("log_prob") && c.soft())) {
+      continue;
+    }
+    ASSERT_EQ(got[n].values.size(), right[n].values.size()) << name;
+    const double error = LargestError(got[n].values, right[n].values);
+    // A gradient through the softmax is a difference, dp_ij - sum_j p_ij dp_ij, of numbers of the size of 1.
+    const bool difference = name[0] == 'd' && name != std::string("dv");
+    const double size = std::max(Largest(right[n].values), difference ? 1.0 : 0.0);
+    const auto allowed = [&](double fair) { return kFactor * (fair * kFiner + kEpsilon * size); };
+    if (error <= allowed(plain[n])) continue;
+    // The formula may be exact by luck where it gives only a few numbers: then other inputs are asked as
+    // well.
+    const std::int64_t numbers = CountNonZero(right[n].values);
+    const int others = numbers < 16 ? 48 : numbers < 256 ? 4 : 0;
+    const double fair = std::max(plain[n], PlainErrorOfOthers(spec, n, others));
+    EXPECT_LE(error, allowed(fair)) << name << ", of values up to " << Largest(right[n].values);
+  }
+}
+
+template void CheckAgainstReference<float>(const Spec&);
+template void CheckAgainstReference<double>(const Spec&);
+
+}  // namespace regard::engine

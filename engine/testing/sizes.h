@@ -1,0 +1,17 @@
+// How much the tests do: less under a sanitizer, which makes them many times slower.
+#ifndef REGARD_ENGINE_TESTING_SIZES_H_
+#define REGARD_ENGINE_TESTING_SIZES_H_
+
+#include <cstdint>
+
+namespace regard::engine {
+
+#ifdef REGARD_SANITIZED
+inline constexpr std::uint64_t kRandomProblems = 30;
+#else
+inline constexpr std::uint64_t kRandomProblems = 300;
+#endif
+
+}  // namespace regard::engine
+
+#endif  // REGARD_ENGINE_TESTING_SIZES_H_
