@@ -91,7 +91,7 @@ TEST_P(Kernels, SoftcapBiasAlibiAndDropoutTogetherAndAlone) {
   std::uint64_t seed = 300;
   for (const auto& shape : shapes) {
     for (int parts = 0; parts < 8; ++parts) {
-      Spec spec{.H = 2, .G = 1, .L = 33, .S = 131};
+      Spec spec{.B = 1, .H = 2, .G = 1, .L = 33, .S = 131};
       spec.seed = ++seed;
       spec.bias_shape = shape;
       if (parts & 1) spec.softcap = 0.7;

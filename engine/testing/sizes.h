@@ -9,7 +9,7 @@ namespace regard::engine {
 #ifdef REGARD_SANITIZED
 inline constexpr std::uint64_t kRandomProblems = 30;
 #else
-inline constexpr std::uint64_t kRandomProblems = 300;
+inline constexpr std::uint64_t kRandomProblems = 100;
 #endif
 
 }  // namespace regard::engine
