@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <regex>
 #include <set>
 
 #include "data/catalogue.h"
@@ -162,9 +161,19 @@ std::vector<std::string> CataloguesIn(const std::string& folder) {
 bool IsCatalogue(const std::string& name) { return name.ends_with(".mo") || name.ends_with(".po"); }
 
 // "fr", "pt_BR", "sr@latin".
-bool LooksLikeLanguage(const std::string& name) {
-  static const std::regex kLanguage("[a-z]{2,3}(_[A-Z]{2})?(@[a-z]+)?");
-  return std::regex_match(name, kLanguage);
+bool LooksLikeLanguage(std::string_view name) {
+  const auto all = [](std::string_view text, char first, char last) {
+    return std::all_of(text.begin(), text.end(), [&](char c) { return c >= first && c <= last; });
+  };
+  if (const std::size_t at = name.find('@'); at != kNone) {
+    if (!all(name.substr(at + 1), 'a', 'z')) return false;
+    name = name.substr(0, at);
+  }
+  if (const std::size_t at = name.find('_'); at != kNone) {
+    if (name.size() != at + 3 || !all(name.substr(at + 1), 'A', 'Z')) return false;
+    name = name.substr(0, at);
+  }
+  return (name.size() == 2 || name.size() == 3) && all(name, 'a', 'z');
 }
 
 }  // namespace
