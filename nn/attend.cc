@@ -1,5 +1,7 @@
 #include "nn/attend.h"
 
+#include <string>
+
 #include "engine/base/error.h"
 #include "nn/attend_op.h"
 

@@ -9,7 +9,7 @@
 #ifndef REGARD_NN_ATTEND_H_
 #define REGARD_NN_ATTEND_H_
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cstdint>
 #include <optional>

@@ -1,8 +1,12 @@
 // regard::attend on the CPU: the engine on views of the tensors.
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <atomic>
+#include <functional>
 #include <optional>
+#include <type_traits>
+#include <vector>
 
 #include "nn/attend_op.h"
 #include "regard/attention.h"

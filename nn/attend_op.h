@@ -2,7 +2,7 @@
 #ifndef REGARD_NN_ATTEND_OP_H_
 #define REGARD_NN_ATTEND_OP_H_
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <array>
 #include <cstddef>
