@@ -88,6 +88,18 @@ def test_meta_tensors_have_shapes():
     assert (r.out.shape, r.weights.shape, r.lse.shape) == ((B, H, L, E), (B, H, L, S), (B, H, L))
 
 
+@pytest.mark.parametrize("score", SCORES)
+def test_other_devices_are_given_pytorch_operations(score):
+    # What a CUDA tensor is dispatched to, given tensors that are here.
+    cuda = torch._C.DispatchKeySet(torch._C.DispatchKey.CUDA)
+    inputs = tensors(requires_grad=False)
+    options = dict(SCORES[score], score=score, causal=True, dropout=0.4, seed=5, return_lse=True)
+    with torch.no_grad():
+        there = torch.ops.regard.attend.default.redispatch(cuda, *inputs, **options)
+        here = torch.ops.regard.attend(*inputs, **options)
+    torch.testing.assert_close(there, here)
+
+
 def test_second_derivative_is_refused():
     q, k, v = tensors()
     (dq,) = torch.autograd.grad(regard.attend(q, k, v).square().sum(), q, create_graph=True)
