@@ -34,7 +34,7 @@ std::string Paint(Style style, std::string_view text, std::FILE* stream) {
 }
 
 void Messages::Fact(std::string_view label, std::string_view text) const {
-  if (!quiet_) WriteLine(Paint(Style::kDim, Pad(label, 10), stderr) + std::string(text));
+  if (!quiet_) WriteLine(Paint(Style::kDim, Pad(label, 12), stderr) + std::string(text));
 }
 
 void Messages::Warn(std::string_view text) const {

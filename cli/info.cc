@@ -29,7 +29,7 @@ nlohmann::ordered_json Libraries() {
           {"SentencePiece", REGARD_SENTENCEPIECE_VERSION},
           {"Highway", REGARD_HIGHWAY_VERSION},
           {"CLI11", CLI11_VERSION},
-          {"fmt", fmt::format("{}.{}.{}", FMT_VERSION / 10000, FMT_VERSION / 100 % 100, FMT_VERSION % 100)},
+          {"fmt", REGARD_FMT_VERSION},
           {"nlohmann-json", fmt::format("{}.{}.{}", NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR,
                                         NLOHMANN_JSON_VERSION_PATCH)}};
 }

@@ -7,6 +7,7 @@
 #include <CLI/Formatter.hpp>
 #include <cstdio>
 #include <exception>
+#include <ios>
 #include <memory>
 #include <new>
 #include <string>
@@ -70,20 +71,23 @@ const CLI::App* Addressed(const CLI::App& root, int argc, char** argv, std::stri
 }
 
 // What a parse error means to the person who typed.
-std::string Explain(const CLI::App& app, const CLI::ParseError& error) {
+std::string Explain(const CLI::App& root, const CLI::App& app, const CLI::ParseError& error) {
   for (const std::string& word : app.remaining()) {
     const std::string option = word.substr(0, word.find('='));
     if (option.size() > 1 && option[0] == '-')
       return fmt::format("unknown option {}{}", option, Suggestion(option, OptionNames(app)));
   }
-  if (error.get_name() == "ExtrasError" && !app.remaining().empty())
-    return fmt::format("unexpected argument '{}'", app.remaining().front());
+  const std::vector<std::string> extra = root.remaining(true);
+  if (error.get_name() == "ExtrasError" && !extra.empty())
+    return fmt::format("unexpected argument '{}'", extra.front());
   if (error.get_name() == "RequiredError" && !app.get_subcommands(Any).empty())
     return fmt::format("expected a command: {}", Listed(CommandNames(app)));
   for (const CLI::Option* option : app.get_options())
     if (option->get_positional() && option->get_required() && option->count() == 0)
       return fmt::format("{} is missing: {}", option->get_name(true), option->get_description());
-  return error.what();
+  const std::string what = error.what();
+  if (error.get_name() == "ArgumentMismatch") return what.substr(0, what.find(':')) + " needs a value";
+  return what;
 }
 
 int Run(int argc, char** argv) {
@@ -126,7 +130,7 @@ int Run(int argc, char** argv) {
     out.Flush();
     return 0;
   } catch (const CLI::ParseError& error) {
-    Complain(name, Explain(*addressed, error), true);
+    Complain(name, Explain(app, *addressed, error), true);
     return kUsedWrongly;
   } catch (const UsageError& error) {
     Complain(name, error.what(), true);
@@ -143,6 +147,7 @@ int Run(int argc, char** argv) {
 }  // namespace regard::cli
 
 int main(int argc, char** argv) {
+  std::ios::sync_with_stdio(false);  // std::cin then knows what is waiting to be read
   try {
     return regard::cli::Run(argc, argv);
   } catch (const std::exception& error) {  // the help page itself could not be written

@@ -34,7 +34,7 @@ std::string Expected(const Range& range) {
 }
 
 CLI::Option* Finish(CLI::Option* option, const std::string& unit, const std::string& shown_default) {
-  option->type_name(unit);
+  option->type_name(unit)->take_last();
   if (!shown_default.empty()) option->default_str(shown_default);
   return option;
 }

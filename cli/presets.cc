@@ -1,0 +1,56 @@
+#include "cli/presets.h"
+
+#include <fmt/format.h>
+
+#include "cli/text.h"
+#include "engine/base/error.h"
+
+namespace regard::cli {
+
+const std::vector<Preset>& Presets() {
+  static const std::vector<Preset> presets{{"book",
+                                            {{"--tokenizer", "word"},
+                                             {"--splitting", "book"},
+                                             {"--lower-case", "true"},
+                                             {"--min-count", "2"},
+                                             {"--max-source", "10"},
+                                             {"--max-target", "10"},
+                                             {"--embed-dim", "32"},
+                                             {"--hidden-dim", "32"},
+                                             {"--layers", "2"},
+                                             {"--dropout", "0.1"},
+                                             {"--batch-size", "64"},
+                                             {"--epochs", "250"},
+                                             {"--learning-rate", "0.005"},
+                                             {"--clip", "1"},
+                                             {"--valid-fraction", "0"}}},
+                                           {"dates",
+                                            {{"--limit", "20000"},
+                                             {"--tokenizer", "word"},
+                                             {"--split-digits", "true"},
+                                             {"--lower-case", "true"},
+                                             {"--target-tokenizer", "characters"},
+                                             {"--embed-dim", "32"},
+                                             {"--hidden-dim", "64"},
+                                             {"--layers", "1"},
+                                             {"--dropout", "0"},
+                                             {"--batch-size", "64"},
+                                             {"--epochs", "6"},
+                                             {"--schedule", "cosine"},
+                                             {"--warmup", "50"},
+                                             {"--learning-rate", "0.01"},
+                                             {"--clip", "1"},
+                                             {"--valid-fraction", "0"}}}};
+  return presets;
+}
+
+const PresetValues& FindPreset(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Preset& preset : Presets()) {
+    if (preset.name == name) return preset.values;
+    names.push_back(preset.name);
+  }
+  throw UsageError(fmt::format("no preset {}: expected {}", name, Listed(names)));
+}
+
+}  // namespace regard::cli

@@ -1,0 +1,26 @@
+// Settings by name: the options of `train pairs` that each stands for.
+#ifndef REGARD_CLI_PRESETS_H_
+#define REGARD_CLI_PRESETS_H_
+
+#include <string>
+#include <vector>
+
+#include "cli/options.h"
+
+namespace regard::cli {
+
+struct Preset {
+  std::string name;
+  PresetValues values;
+};
+
+// "book": the published setting of d2l.ai's chapter on Bahdanau attention; with --limit 600 its data too.
+// "dates": the generated dates, learnt in less than a minute; `quickstart` trains with it.
+const std::vector<Preset>& Presets();
+
+// Throws regard::UsageError naming the known ones.
+const PresetValues& FindPreset(const std::string& name);
+
+}  // namespace regard::cli
+
+#endif  // REGARD_CLI_PRESETS_H_

@@ -1,0 +1,331 @@
+// regard train pairs: from a file of sentence pairs to a run directory.
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/options.h"
+#include "cli/presets.h"
+#include "cli/text.h"
+#include "cli/training.h"
+#include "engine/base/error.h"
+
+namespace regard::cli {
+namespace {
+
+// The options as typed; TrainingSpec is what they mean.
+struct PairsOptions {
+  Common common;
+  PairSource pairs;
+  std::string run, preset;
+  bool force = false, resume = false;
+
+  std::string tokenizer = "word", target_tokenizer, splitting = "unicode";
+  std::string source_language, target_language;
+  bool lower_case = false, split_digits = false;
+  std::int64_t min_count = 1, vocabulary_size = 0;
+  std::int64_t max_source = 100, max_target = 100;
+
+  std::string model = "bahdanau";
+  std::int64_t embed_dim = 128, hidden_dim = 256, layers = 1;
+  double dropout = 0.1, embedding_dropout = 0, readout_dropout = 0;
+  bool bidirectional = false, tied = false;
+  std::string readout = "state";
+
+  std::int64_t batch_size = 64, batch_tokens = 0, accumulate = 1;
+  std::int64_t epochs = 10, max_steps = 0, patience = 0, warmup = 0, seed = 0;
+  double max_minutes = 0, learning_rate = 1e-3, clip = 1, label_smoothing = 0, weight_decay = 0;
+  std::string schedule = "constant", metric = "loss";
+};
+
+const std::vector<std::string> kTokenizers{"word", "characters", "sentencepiece", "bpe"};
+
+data::TokenizerOptions MakeTokenizer(const PairsOptions& o, const std::string& name,
+                                     const std::string& language) {
+  data::TokenizerOptions options;
+  options.kind = data::TokenizerKindFromName(name == "bpe" ? "sentencepiece" : name);
+  if (name == "bpe") options.model = data::SentencePieceModel::kBpe;
+  options.lower_case = o.lower_case;
+  options.locale = language;
+  options.min_count = o.min_count;
+  options.max_size = o.vocabulary_size;
+  if (o.vocabulary_size > 0) options.vocabulary_size = o.vocabulary_size;
+  options.splitting = o.splitting == "book"     ? data::WordSplitting::kBook
+                      : o.splitting == "spaces" ? data::WordSplitting::kSpaces
+                                                : data::WordSplitting::kUnicode;
+  options.split_digits = o.split_digits;
+  return options;
+}
+
+TrainingSpec MakeSpec(const PairsOptions& o) {
+  TrainingSpec spec;
+  spec.pairs = o.pairs;
+  spec.source_tokenizer = MakeTokenizer(o, o.tokenizer, o.source_language);
+  spec.target_tokenizer =
+      MakeTokenizer(o, o.target_tokenizer.empty() ? o.tokenizer : o.target_tokenizer, o.target_language);
+  spec.model = {{"model", o.model},
+                {"embed_dim", o.embed_dim},
+                {"hidden_dim", o.hidden_dim},
+                {"num_layers", o.layers},
+                {"dropout", o.dropout},
+                {"embedding_dropout", o.embedding_dropout},
+                {"readout_dropout", o.readout_dropout},
+                {"bidirectional", o.bidirectional},
+                {"readout", o.readout},
+                {"tied", o.tied},
+                {"max_source", o.max_source},
+                {"max_target", o.max_target}};
+  spec.max_source = o.max_source;
+  spec.max_target = o.max_target;
+  // Tokens limit a batch instead of sentences, unless both are asked for.
+  spec.task.batch_size = o.batch_size;
+  spec.task.max_tokens = o.batch_tokens;
+  spec.task.label_smoothing = o.label_smoothing;
+  spec.train.epochs = o.epochs;
+  spec.train.max_steps = o.max_steps;
+  spec.train.max_minutes = o.max_minutes;
+  spec.train.schedule.kind = train::ParseScheduleKind(o.schedule);
+  spec.train.schedule.rate = o.learning_rate;
+  spec.train.schedule.warmup_steps = o.warmup;
+  spec.train.adam.weight_decay = o.weight_decay;
+  spec.train.clip = o.clip;
+  spec.train.accumulation = o.accumulate;
+  spec.train.seed = static_cast<std::uint64_t>(o.seed);
+  spec.train.patience = o.patience;
+  spec.train.best = o.metric;
+  spec.train.maximize = o.metric != "loss";
+  spec.metric = o.metric;
+  spec.run = o.run;
+  spec.force = o.force;
+  spec.resume = o.resume;
+  return spec;
+}
+
+// Options that belong to one call, or that may change when a training goes on.
+bool BelongsToTheCall(const std::string& name) {
+  static const std::vector<std::string> names{"output", "resume",  "force", "preset",
+                                              "quiet",  "threads", "help"};
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+bool MayChange(const std::string& name) {
+  static const std::vector<std::string> names{"epochs", "max-steps", "max-minutes", "patience"};
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::string NameOf(const CLI::Option& option) {
+  return option.get_positional() ? option.get_name(true) : option.get_lnames().at(0);
+}
+
+// The value of an option as a run keeps it: files by their full path.
+std::string Kept(const std::string& name, const CLI::Option& option) {
+  const std::string value = option.results().back();
+  const bool file = name == "DATA" || name == "TARGET" || name == "valid";
+  return file && std::filesystem::exists(value) ? std::filesystem::absolute(value).lexically_normal().string()
+                                                : value;
+}
+
+// Every option that describes the training, with its value, so that --resume needs none of them.
+nlohmann::json Arguments(const CLI::App& command) {
+  nlohmann::json arguments = nlohmann::json::object();
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string name = NameOf(*option);
+    if (BelongsToTheCall(name)) continue;
+    const std::string value = option->count() > 0 ? Kept(name, *option) : option->get_default_str();
+    if (!value.empty()) arguments[name] = value;
+  }
+  return arguments;
+}
+
+void ApplyResumed(CLI::App& command, const std::string& run) {
+  const nlohmann::json arguments = ResumedArguments(run);
+  PresetValues values;
+  for (const auto& [name, value] : arguments.items()) {
+    const std::string option = name == "DATA" || name == "TARGET" ? name : "--" + name;
+    values.emplace_back(option, value.get<std::string>());
+  }
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string name = NameOf(*option);
+    if (option->count() == 0 || BelongsToTheCall(name) || MayChange(name)) continue;
+    const std::string given = Kept(name, *option), kept = arguments.value(name, "");
+    if (given != kept) {
+      throw UsageError(
+          fmt::format("--resume goes on with the run's own {}, {}, not {}; only --epochs, "
+                      "--max-steps, --max-minutes and --patience may change",
+                      option->get_positional() ? name : "--" + name, kept.empty() ? "none" : kept, given));
+    }
+  }
+  ApplyPreset(command, values);
+}
+
+void Complete(CLI::App& command, PairsOptions& o) {
+  if (o.run.empty()) throw UsageError("-o RUN is missing: the folder that the trained model goes to");
+  if (o.resume && o.force) throw UsageError("--resume and --force exclude each other");
+  if (o.resume) return ApplyResumed(command, o.run);
+  if (o.pairs.data.empty()) throw UsageError("DATA is missing: a file of sentence pairs, or the word dates");
+  if (o.preset.empty() && o.pairs.data == kDates) o.preset = kDates;
+  if (!o.preset.empty()) ApplyPreset(command, FindPreset(o.preset));
+  if (o.tied && o.readout != "deep") throw UsageError("--tied needs --readout deep");
+}
+
+void RunTrainPairs(CLI::App& command, PairsOptions& o) {
+  Complete(command, o);
+  const Messages messages(o.common.quiet);
+  if (o.common.threads > 0) at::set_num_threads(static_cast<int>(o.common.threads));
+  TrainingSpec spec = MakeSpec(o);
+  spec.arguments = Arguments(command);
+  const train::TrainResult result = TrainPairs(spec, messages);
+  if (result.reason == train::StopReason::kInterrupted) {
+    messages.Say("Saved. To go on: regard train pairs -o {} --resume", o.run);
+    throw Error("interrupted");
+  }
+  messages.Say("\nNow type:  echo TEXT | regard translate {}", o.run);
+}
+
+void AddDataOptions(CLI::App& command, PairsOptions& o) {
+  AddText(
+      command, "DATA", "", o.pairs.data,
+      "Pairs: a file with two columns separated by a tab (-: standard input), a .mo or .po file, a folder of "
+      "them, a language such as fr (the catalogues installed for it), or dates (generated)");
+  AddText(command, "TARGET", "", o.pairs.target_file,
+          "With it, DATA holds the sources and this file the targets, line by line");
+  AddText(command, "-o,--output", "RUN", o.run, "Folder for the trained model; needed");
+  AddInteger(command, "--limit", "N", o.pairs.limit, 0, "Pairs to read, the first ones; 0: all");
+  AddFlag(command, "--reverse", o.pairs.reverse, "Learn from target to source");
+  AddFlag(command, "--replace-invalid", o.pairs.replace_invalid, "Read what is not UTF-8 as U+FFFD");
+  AddText(command, "--valid", "FILE", o.pairs.valid, "Pairs to validate on");
+  AddReal(command, "--valid-fraction", "X", o.pairs.valid_fraction, {.min = 0, .max = 1, .below = true},
+          "Without --valid: the part of DATA to validate on, chosen by source");
+  AddFlag(command, "--resume", o.resume, "Go on with the interrupted training of RUN, bit for bit");
+  AddFlag(command, "--force", o.force, "Replace the run that is there");
+  std::vector<std::string> names;
+  for (const Preset& preset : Presets()) names.emplace_back(preset.name);
+  AddChoice(command, "--preset", o.preset, names, "A published setting; options given beside it hold");
+}
+
+void AddTextOptions(CLI::App& command, PairsOptions& o) {
+  const std::string group = "Text";
+  AddChoice(command, "--tokenizer", o.tokenizer, kTokenizers, "What a token is")->group(group);
+  AddChoice(command, "--target-tokenizer", o.target_tokenizer, kTokenizers, "The same, of the target alone")
+      ->group(group);
+  AddChoice(command, "--splitting", o.splitting, {"unicode", "spaces", "book"},
+            "Where words end: at Unicode's word boundaries, at spaces, or at spaces and before , . ! ?")
+      ->group(group);
+  AddFlag(command, "--split-digits", o.split_digits, "Words: each digit is one")->group(group);
+  AddFlag(command, "--lower-case", o.lower_case, "Lower-case everything")->group(group);
+  AddText(command, "--source-language", "CODE", o.source_language, "For its rules of case and words")
+      ->group(group);
+  AddText(command, "--target-language", "CODE", o.target_language, "The same, of the target")->group(group);
+  AddInteger(command, "--min-count", "N", o.min_count, 1, "Rarer tokens are unknown")->group(group);
+  AddInteger(command, "--vocab-size", "N", o.vocabulary_size, 0,
+             "Tokens of a vocabulary at most; 0: no limit, sentencepiece and bpe 8000")
+      ->group(group);
+  AddInteger(command, "--max-source", "N", o.max_source, 2,
+             "Tokens of a source, its end mark counted; longer "
+             "ones are shortened")
+      ->group(group);
+  AddInteger(command, "--max-target", "N", o.max_target, 2, "The same of a target")->group(group);
+}
+
+void AddModelOptions(CLI::App& command, PairsOptions& o) {
+  const std::string group = "Model";
+  constexpr std::int64_t kWidest = 65536;
+  AddChoice(command, "--model", o.model, {"bahdanau"}, "The network")->group(group);
+  AddInteger(command, "--embed-dim", "N", o.embed_dim, 1, "Width of the embeddings", kWidest)->group(group);
+  AddInteger(command, "--hidden-dim", "N", o.hidden_dim, 1, "Width of the GRU states and of the attention",
+             kWidest)
+      ->group(group);
+  AddInteger(command, "--layers", "N", o.layers, 1, "GRU layers of encoder and decoder", 64)->group(group);
+  const Range probability{.min = 0, .max = 1, .below = true};
+  AddReal(command, "--dropout", "P", o.dropout, probability, "Of GRU layers and attention weights")
+      ->group(group);
+  AddReal(command, "--embedding-dropout", "P", o.embedding_dropout, probability, "Of the embeddings")
+      ->group(group);
+  AddReal(command, "--readout-dropout", "P", o.readout_dropout, probability, "Before the vocabulary")
+      ->group(group);
+  AddChoice(
+      command, "--readout", o.readout, {"state", "deep"},
+      "What the next token is told from: the decoder's state, or a layer over state, context and last token")
+      ->group(group);
+  AddFlag(command, "--tied", o.tied, "Target embedding and output share weights; needs --readout deep")
+      ->group(group);
+  AddFlag(command, "--bidirectional", o.bidirectional, "The encoder reads both ways")->group(group);
+}
+
+void AddTrainingOptions(CLI::App& command, PairsOptions& o) {
+  const std::string group = "Training";
+  AddInteger(command, "--epochs", "N", o.epochs, 0, "Times through the data; 0: no limit")->group(group);
+  AddInteger(command, "--max-steps", "N", o.max_steps, 0, "Steps at most; 0: no limit")->group(group);
+  AddReal(command, "--max-minutes", "X", o.max_minutes, {.min = 0}, "Minutes at most; 0: no limit")
+      ->group(group);
+  AddInteger(command, "--batch-size", "N", o.batch_size, 0, "Pairs of a batch at most; 0: no limit")
+      ->group(group);
+  AddInteger(command, "--batch-tokens", "N", o.batch_tokens, 0,
+             "Pairs times longest length of a batch at most; 0: no limit")
+      ->group(group);
+  AddInteger(command, "--accumulate", "N", o.accumulate, 1, "Batches a step")->group(group);
+  AddReal(command, "--learning-rate", "X", o.learning_rate, {.min = 0}, "Adam's rate")->group(group);
+  AddChoice(command, "--schedule", o.schedule, {"constant", "cosine", "invsqrt"},
+            "How the rate changes after the warm-up")
+      ->group(group);
+  AddInteger(command, "--warmup", "N", o.warmup, 0, "Steps in which the rate grows from 0")->group(group);
+  AddReal(command, "--weight-decay", "X", o.weight_decay, {.min = 0}, "AdamW's decay")->group(group);
+  AddReal(command, "--clip", "X", o.clip, {.min = 0}, "Largest norm of the gradient; 0: any")->group(group);
+  AddReal(command, "--label-smoothing", "X", o.label_smoothing, {.min = 0, .max = 1, .below = true},
+          "Probability taken from the right token")
+      ->group(group);
+  AddChoice(command, "--metric", o.metric, {"loss", "bleu", "exact"},
+            "What is validated after each epoch, and decides which weights are kept")
+      ->group(group);
+  AddInteger(command, "--patience", "N", o.patience, 0,
+             "Stop after so many validations without a better one; "
+             "0: never")
+      ->group(group);
+  AddInteger(command, "--seed", "N", o.seed, 0, "Of weights, order and dropout")->group(group);
+}
+
+void AddPairsOptions(CLI::App& command, PairsOptions& options) {
+  AddDataOptions(command, options);
+  AddTextOptions(command, options);
+  AddModelOptions(command, options);
+  AddTrainingOptions(command, options);
+  AddCommon(command, options.common);
+}
+
+}  // namespace
+
+TrainingSpec SpecOf(const std::string& data, const std::string& run, const PresetValues& values) {
+  PairsOptions options;
+  CLI::App command("", "pairs");
+  AddPairsOptions(command, options);
+  ApplyPreset(command, {{"DATA", data}, {"--output", run}});
+  ApplyPreset(command, values);
+  TrainingSpec spec = MakeSpec(options);
+  spec.arguments = Arguments(command);
+  return spec;
+}
+
+void AddTrain(CLI::App& app) {
+  CLI::App& train = AddCommand(app, "train", "Train a model on your data",
+                               "regard train pairs sentences.tsv -o runs/mine\nregard train pairs --help");
+  train.require_subcommand(1);
+  auto options = std::make_shared<PairsOptions>();
+  CLI::App& command =
+      AddCommand(train, "pairs",
+                 "Train a translator on sentence pairs\n\n"
+                 "The best weights by validation are kept in RUN. Ctrl-C saves; --resume goes on.",
+                 "regard train pairs sentences.tsv -o runs/mine\n"
+                 "regard train pairs english.txt french.txt -o runs/fr --tokenizer bpe --vocab-size 4000\n"
+                 "regard train pairs fra-eng.tsv -o runs/book --preset book --limit 600\n"
+                 "regard train pairs -o runs/mine --resume --epochs 20");
+  AddPairsOptions(command, *options);
+  command.callback([options, &command] { RunTrainPairs(command, *options); });
+}
+
+}  // namespace regard::cli
