@@ -84,7 +84,7 @@ TEST(Progress, DrawsABarThatFitsTheTerminalAndRemovesIt) {
   text.resize(static_cast<std::size_t>(read(master, text.data(), text.size())));
   std::fclose(terminal);
   close(master);
-  EXPECT_THAT(text, HasSubstr("\r\x1b[K[============>             ] half done  0:00 left"));
+  EXPECT_THAT(text, HasSubstr("\r\x1b[K[=============>            ] half done  0:00 left"));
   EXPECT_THAT(text, testing::Not(HasSubstr("too soon")));
   EXPECT_THAT(text, testing::EndsWith("\r\x1b[K"));
 }

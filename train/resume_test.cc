@@ -120,7 +120,7 @@ TEST(Resume, FromAnEarlierCheckpointDropsLaterMetrics) {
   // Stop writing checkpoints at an earlier step than metrics.
   std::string kept;
   const auto keep = [&] {
-    if (losses == 12) kept = ReadAll(run.File("optimizer.pt"));
+    if (losses == 11) kept = ReadAll(run.File("optimizer.pt"));
     return false;
   };
   EXPECT_THROW(Trainer(task, options, &run).Run(keep), std::runtime_error);

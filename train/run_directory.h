@@ -2,7 +2,7 @@
 //
 //   config.json         {"format", "regard", "kind", "files": {name: checksum}, and what the kind of run
 //   needs} model.safetensors   the best weights so far, under the parameters' names optimizer.pt        where
-//   training goes on: last weights, optimiser, position (torch.load reads it) metrics.jsonl       one JSON
+//   training goes on: last weights, optimiser, position (torch.load with weights_only=False) metrics.jsonl       one JSON
 //   object a line
 //   ...                 vocabulary or tokeniser files, checked against their checksum; attention/ (pictures)
 //

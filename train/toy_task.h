@@ -46,7 +46,8 @@ class ToyTask : public TrainingTask {
     return (x_.size(0) + batch_size_ - 1) / batch_size_;
   }
   LossSum Loss(std::int64_t batch, std::uint64_t seed) override {
-    if (before_loss) before_loss(++losses);
+    ++losses;
+    if (before_loss) before_loss(losses);
     seeds.push_back(seed);
     const std::int64_t begin = batch * batch_size_, end = std::min(begin + batch_size_, x_.size(0));
     const torch::Tensor rows = torch::tensor(order_).slice(0, begin, end);
