@@ -89,15 +89,39 @@ void WriteWeights(const std::string& path, const NamedTensors& weights) {
   data::WriteSafetensors(path, tensors, {{"format", "pt"}});
 }
 
+// By its own marks: other programs' folders hold a config.json and a model.safetensors too.
 bool IsRun(const std::string& path) {
   std::error_code code;
-  return fs::exists(path + "/" + kConfig, code) && fs::exists(path + "/" + kWeights, code);
+  const std::string name = path + "/" + kConfig;
+  if (!fs::is_regular_file(name, code)) return false;
+  const nlohmann::json config =
+      nlohmann::json::parse(data::ReadFile(name), nullptr, /*allow_exceptions=*/false);
+  return config.is_object() && config.contains("format") && config.contains("regard") &&
+         config.contains("kind");
 }
 
 bool IsEmptyOrMissing(const std::string& path) {
   std::error_code code;
   if (!fs::exists(path, code)) return true;
   return fs::is_directory(path, code) && fs::is_empty(path, code);
+}
+
+// Gives the staged folder its name; an old run that has it goes. Where the file system can, they change
+// places in one step; elsewhere there is a moment without a run.
+void Publish(const std::string& staged, const std::string& path) {
+  if (rename(staged.c_str(), path.c_str()) == 0) return;
+  const auto check = [&](int result) {
+    if (result != 0) Fail("create run directory", path, std::error_code(errno, std::generic_category()));
+  };
+  std::string old = staged;
+  if (renameat2(AT_FDCWD, staged.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) != 0) {
+    if (errno != EINVAL && errno != ENOSYS) check(-1);
+    old = staged + ".old";
+    check(rename(path.c_str(), old.c_str()));
+    check(rename(staged.c_str(), path.c_str()));
+  }
+  std::error_code code;
+  fs::remove_all(old, code);
 }
 
 c10::Dict<std::string, torch::Tensor> ToDict(const NamedTensors& tensors) {
@@ -156,13 +180,7 @@ RunDirectory RunDirectory::Create(const std::string& path, const std::string& ki
     data::WriteFileAtomically(staged + "/" + kMetrics, "");
     data::WriteFileAtomically(staged + "/" + kConfig, config.dump(2) + "\n");
     Sync(staged);
-    if (rename(staged.c_str(), run.path_.c_str()) != 0) {
-      // Not empty: an old run, which changes places with the new one.
-      if (renameat2(AT_FDCWD, staged.c_str(), AT_FDCWD, run.path_.c_str(), RENAME_EXCHANGE) != 0) {
-        Fail("create run directory", run.path_, std::error_code(errno, std::generic_category()));
-      }
-      fs::remove_all(staged, code);
-    }
+    Publish(staged, run.path_);
   } catch (...) {
     fs::remove_all(staged, code);
     throw;

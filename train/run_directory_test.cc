@@ -80,6 +80,10 @@ TEST_F(RunDirectoryTest, AFolderOfOtherThingsIsNeverReplaced) {
   WriteAll(run_ + "/thesis.tex", "years of work");
   EXPECT_THAT([&] { Create(run_, true); },
               ThrowsMessage<UsageError>(run_ + " exists and is not a run directory: name another one"));
+  // Nor are weights of another program.
+  WriteAll(run_ + "/config.json", "{\"model_type\": \"bert\"}");
+  WriteAll(run_ + "/model.safetensors", "");
+  EXPECT_THROW(RunDirectory::CheckVacant(run_, true), UsageError);
   EXPECT_EQ(ReadAll(run_ + "/thesis.tex"), "years of work");
 }
 
