@@ -31,7 +31,7 @@ std::vector<data::Pair> Numbers() {
   return pairs;
 }
 
-TranslationSetup Setup() {
+TranslationSetup NumbersSetup() {
   std::vector<std::string> sources, targets;
   for (const data::Pair& pair : Numbers()) {
     sources.push_back(pair.source);
@@ -70,7 +70,7 @@ TrainResult Train(TranslationRun& run, const TrainOptions& options, bool resume 
 }
 
 TEST(EncodePairs, MarksEndsAndShortensKeepingTheEnd) {
-  const TranslationSetup setup = Setup();
+  const TranslationSetup setup = NumbersSetup();
   const std::vector<data::Pair> pairs = {{"two .", "deux ."}, {"one two three four five .", "un ."}};
   const EncodedPairs encoded = EncodePairs(pairs, *setup.source, *setup.target, 4, 0);
   EXPECT_EQ(encoded.truncated_sources.count, 1);
@@ -98,7 +98,7 @@ class TrainedRun : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     folder_ = new ScratchFolder;
-    TranslationRun run = TranslationRun::Create(Path(), Setup(), false);
+    TranslationRun run = TranslationRun::Create(Path(), NumbersSetup(), false);
     result_ = Train(run, Quick(40));
   }
   static void TearDownTestSuite() { delete folder_; }
@@ -112,7 +112,9 @@ TrainResult TrainedRun::result_;
 
 TEST_F(TrainedRun, LoadsAndEvaluatesAsItWasValidated) {
   TranslationRun run = TranslationRun::Load(Path());
-  const Evaluation evaluation = Evaluate(run, Numbers(), {});
+  EvaluationOptions options;
+  options.bleu.max_order = 2;  // no sentence here has four tokens
+  const Evaluation evaluation = Evaluate(run, Numbers(), options);
   EXPECT_EQ(evaluation.pairs, 42);
   EXPECT_EQ(evaluation.tokens, 6 * 3 + 36 * 4);
   EXPECT_NEAR(evaluation.loss, result_.best, 1e-5);
@@ -186,10 +188,10 @@ TEST_F(TrainedRun, AVocabularyOfAnotherRunIsRefused) {
 
 TEST(TranslationTraining, ContinuesBitForBitAfterAnInterruption) {
   const ScratchFolder folder;
-  TranslationRun straight = TranslationRun::Create(folder / "straight", Setup(), false);
+  TranslationRun straight = TranslationRun::Create(folder / "straight", NumbersSetup(), false);
   Train(straight, Quick(3));
   {
-    TranslationRun run = TranslationRun::Create(folder / "pieces", Setup(), false);
+    TranslationRun run = TranslationRun::Create(folder / "pieces", NumbersSetup(), false);
     TranslationTask task(run.model(), run.Encode(Numbers()), run.Encode(Numbers()), {.batch_size = 7});
     std::int64_t polls = 0;
     const TrainResult result = Trainer(task, Quick(3), &run.directory()).Run([&] { return ++polls > 11; });
