@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/base/error.h"
+#include "engine/base/target.h"
+
 #define HWY_DISABLED_TARGETS HWY_SSSE3
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "nn/gru_kernels.cc"
@@ -244,6 +247,8 @@ template <typename T>
 PackedMatrix<T>::PackedMatrix(const T* w, std::int64_t k, std::int64_t n, std::int64_t stride_k,
                               std::int64_t stride_n, const T* bias)
     : inner_(k), columns_(n) {
+  // Before the width of a panel is asked for: the choice must not change under a packed matrix.
+  if (const Status status = engine::ChooseTarget(); !status.ok()) throw Error(status.message());
   const std::int64_t width = REGARD_DISPATCH(PanelWidth);
   const std::int64_t panels = (n + width - 1) / width;
   panels_ =
