@@ -35,6 +35,7 @@ nlohmann::ordered_json Libraries() {
 }
 
 void RunInfo(const InfoOptions& options) {
+  if (options.common.threads > 0) at::set_num_threads(static_cast<int>(options.common.threads));
   nlohmann::ordered_json info{
       {"version", REGARD_VERSION},        {"instruction_set", InstructionSet()},
       {"threads", at::get_num_threads()}, {"cores", std::thread::hardware_concurrency()},

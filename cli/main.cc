@@ -71,21 +71,20 @@ const CLI::App* Addressed(const CLI::App& root, int argc, char** argv, std::stri
 }
 
 // What a parse error means to the person who typed.
-std::string Explain(const CLI::App& root, const CLI::App& app, const CLI::ParseError& error) {
+std::string Explain(const CLI::App& app, const CLI::ParseError& error) {
   for (const std::string& word : app.remaining()) {
     const std::string option = word.substr(0, word.find('='));
     if (option.size() > 1 && option[0] == '-')
       return fmt::format("unknown option {}{}", option, Suggestion(option, OptionNames(app)));
   }
-  const std::vector<std::string> extra = root.remaining(true);
-  if (error.get_name() == "ExtrasError" && !extra.empty())
-    return fmt::format("unexpected argument '{}'", extra.front());
   if (error.get_name() == "RequiredError" && !app.get_subcommands(Any).empty())
     return fmt::format("expected a command: {}", Listed(CommandNames(app)));
   for (const CLI::Option* option : app.get_options())
     if (option->get_positional() && option->get_required() && option->count() == 0)
       return fmt::format("{} is missing: {}", option->get_name(true), option->get_description());
-  const std::string what = error.what();
+  const std::string what = error.what();  // "...: THING" or "OPTION: ..."
+  if (error.get_name() == "ExtrasError")
+    return fmt::format("unexpected argument '{}'", what.substr(what.rfind(": ") + 2));
   if (error.get_name() == "ArgumentMismatch") return what.substr(0, what.find(':')) + " needs a value";
   return what;
 }
@@ -130,7 +129,7 @@ int Run(int argc, char** argv) {
     out.Flush();
     return 0;
   } catch (const CLI::ParseError& error) {
-    Complain(name, Explain(app, *addressed, error), true);
+    Complain(name, Explain(*addressed, error), true);
     return kUsedWrongly;
   } catch (const UsageError& error) {
     Complain(name, error.what(), true);

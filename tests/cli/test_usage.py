@@ -39,7 +39,7 @@ def test_nothing_typed_shows_help_on_standard_error():
 
 @pytest.mark.parametrize("words, message", [
     (["trian"], "regard: no command 'trian' (did you mean train?); there are"),
-    (["train", "pears", "x"], "regard train: no command 'pears' (did you mean pairs?)"),
+    (["train", "pars", "x"], "regard train: no command 'pars' (did you mean pairs?)"),
     (["train"], "regard train: expected a command: pairs"),
     (["translate", "--beem", "4", "x"], "regard translate: unknown option --beem (did you mean --beam?)"),
     (["evaluate", "x", "y", "--jsom"], "regard evaluate: unknown option --jsom (did you mean --json?)"),
