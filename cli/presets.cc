@@ -35,7 +35,7 @@ const std::vector<Preset>& Presets() {
                                              {"--layers", "1"},
                                              {"--dropout", "0"},
                                              {"--batch-size", "64"},
-                                             {"--epochs", "6"},
+                                             {"--epochs", "3"},
                                              {"--schedule", "cosine"},
                                              {"--warmup", "50"},
                                              {"--learning-rate", "0.01"},

@@ -1,7 +1,7 @@
 """regard attend against the formulas in NumPy."""
 import numpy as np
 import pytest
-from conftest import fail, succeed
+from .conftest import fail, succeed
 
 B, H, L, S, D, E = 2, 3, 5, 7, 4, 6
 

@@ -3,7 +3,7 @@ import json
 
 import pytest
 import sacrebleu
-from conftest import LESSON, fail, succeed, write_pairs
+from .conftest import LESSON, fail, succeed, write_pairs
 
 
 @pytest.fixture(scope="module")

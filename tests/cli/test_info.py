@@ -1,7 +1,7 @@
 import json
 import os
 
-from conftest import succeed
+from .conftest import succeed
 
 
 def test_info_as_json():

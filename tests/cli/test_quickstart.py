@@ -1,7 +1,7 @@
 """regard quickstart keeps its promise: dates read right, and attention where it belongs."""
 import json
 
-from conftest import succeed
+from .conftest import succeed
 
 
 def test_a_minute_from_nothing_to_a_reader_of_dates(tmp_path):

@@ -6,7 +6,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import COMMAND, LESSON, TINY, content, fail, succeed, write_pairs
+from .conftest import COMMAND, LESSON, TINY, content, fail, succeed, write_pairs
 
 SHORT = [*TINY, "--valid-fraction", "0"]
 

@@ -5,7 +5,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import COMMAND, LESSON, fail, succeed
+from .conftest import COMMAND, LESSON, fail, succeed
 
 
 def test_it_says_what_it_has_learnt(learned):

@@ -5,7 +5,7 @@ import re
 import subprocess
 
 import pytest
-from conftest import COMMAND, ROOT, fail, regard, succeed
+from .conftest import COMMAND, ROOT, fail, regard, succeed
 
 COMMANDS = ["quickstart", "train", "train pairs", "translate", "evaluate", "view", "attend", "info"]
 

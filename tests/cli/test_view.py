@@ -1,7 +1,7 @@
 """regard view: what was attended to, on the terminal, as a page, as SVG."""
 import xml.etree.ElementTree as ElementTree
 
-from conftest import fail, succeed
+from .conftest import fail, succeed
 
 
 def test_terminal_shows_source_and_target(learned):
