@@ -12,6 +12,18 @@
 
 namespace regard::cli {
 
+namespace {
+
+std::string& ProgramName() {
+  static std::string name = "regard";
+  return name;
+}
+
+}  // namespace
+
+void SetProgram(const std::string& name) { ProgramName() = name; }
+const std::string& Program() { return ProgramName(); }
+
 bool IsTerminal(std::FILE* stream) { return isatty(fileno(stream)) != 0; }
 
 bool UseColor(std::FILE* stream) {

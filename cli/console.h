@@ -11,6 +11,10 @@
 
 namespace regard::cli {
 
+// How the command was called ("build/regard"), for command lines that people can copy. Set once, by main.
+void SetProgram(const std::string& name);
+const std::string& Program();
+
 bool IsTerminal(std::FILE* stream);
 
 // Colour is for a terminal, and not when NO_COLOR is set (no-color.org) or TERM is "dumb".

@@ -90,6 +90,7 @@ std::string Explain(const CLI::App& app, const CLI::ParseError& error) {
 }
 
 int Run(int argc, char** argv) {
+  if (argc > 0) SetProgram(argv[0]);
   CLI::App app("Attention as a product: train models that attend, and look at what they attend to.",
                "regard");
   app.formatter(std::make_shared<HelpFormatter>());

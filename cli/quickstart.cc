@@ -150,10 +150,10 @@ void PrintNext(const std::string& run, const std::string& page, Output& out) {
   const auto command = [](const std::string& text) { return Paint(Style::kCyan, text, stdout); };
   out.Print("\nThe attention page, to be opened in a browser:\n  {}\n", command(FileUrl(page)));
   out.Print("\nTo go on:\n");
-  out.Print("  {}\n", command(fmt::format("echo '1er avril 2031' | regard translate {}", run)));
-  out.Print("  {}\n", command(fmt::format("regard view {} --text 'the third of March 2027'", run)));
+  out.Print("  {}\n", command(fmt::format("echo '1er avril 2031' | {} translate {}", Program(), run)));
+  out.Print("  {}\n", command(fmt::format("{} view {} --text 'the third of March 2027'", Program(), run)));
   out.Print("  {}   your own pairs, source TAB target\n",
-            command("regard train pairs sentences.tsv -o runs/mine"));
+            command(Program() + " train pairs sentences.tsv -o runs/mine"));
 }
 
 TrainingSpec Spec(const QuickstartOptions& options) {
@@ -174,7 +174,7 @@ void RunQuickstart(const QuickstartOptions& options) {
                data::DateStyles().size());
   const train::TrainResult trained = TrainPairs(Spec(options), messages);
   if (trained.reason == train::StopReason::kInterrupted) {
-    messages.Say("Saved. To go on: regard train pairs -o {} --resume", options.run);
+    messages.Say("Saved. To go on: {} train pairs -o {} --resume", Program(), options.run);
     throw Error("interrupted");
   }
   train::TranslationRun run = train::TranslationRun::Load(options.run);

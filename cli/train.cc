@@ -182,10 +182,10 @@ void RunTrainPairs(CLI::App& command, PairsOptions& o) {
   spec.arguments = Arguments(command);
   const train::TrainResult result = TrainPairs(spec, messages);
   if (result.reason == train::StopReason::kInterrupted) {
-    messages.Say("Saved. To go on: regard train pairs -o {} --resume", o.run);
+    messages.Say("Saved. To go on: {} train pairs -o {} --resume", Program(), o.run);
     throw Error("interrupted");
   }
-  messages.Say("\nNow type:  echo TEXT | regard translate {}", o.run);
+  messages.Say("\nNow type:  echo TEXT | {} translate {}", Program(), o.run);
 }
 
 void AddDataOptions(CLI::App& command, PairsOptions& o) {
