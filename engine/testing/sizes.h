@@ -8,8 +8,10 @@ namespace regard::engine {
 
 #ifdef REGARD_SANITIZED
 inline constexpr std::uint64_t kRandomProblems = 30;
+inline constexpr std::uint64_t kEveryNth = 5;  // of a long list of combinations
 #else
 inline constexpr std::uint64_t kRandomProblems = 100;
+inline constexpr std::uint64_t kEveryNth = 1;
 #endif
 
 }  // namespace regard::engine
