@@ -35,10 +35,10 @@ const std::vector<Preset>& Presets() {
                                              {"--layers", "1"},
                                              {"--dropout", "0"},
                                              {"--batch-size", "64"},
-                                             {"--epochs", "3"},
+                                             {"--epochs", "6"},
                                              {"--schedule", "cosine"},
                                              {"--warmup", "50"},
-                                             {"--learning-rate", "0.01"},
+                                             {"--learning-rate", "0.005"},
                                              {"--clip", "1"},
                                              {"--valid-fraction", "0"}}}};
   return presets;
