@@ -33,6 +33,7 @@ const std::vector<Preset>& Presets() {
                                              {"--embed-dim", "32"},
                                              {"--hidden-dim", "64"},
                                              {"--layers", "1"},
+                                             {"--bidirectional", "true"},
                                              {"--dropout", "0"},
                                              {"--batch-size", "64"},
                                              {"--epochs", "6"},
