@@ -83,7 +83,7 @@ std::string Explain(const CLI::App& app, const CLI::ParseError& error) {
     if (option->get_positional() && option->get_required() && option->count() == 0)
       return fmt::format("{} is missing: {}", option->get_name(true), option->get_description());
   const std::string what = error.what();  // "...: THING" or "OPTION: ..."
-  if (error.get_name() == "ExtrasError")
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError))
     return fmt::format("unexpected argument '{}'", what.substr(what.rfind(": ") + 2));
   if (error.get_name() == "ArgumentMismatch") return what.substr(0, what.find(':')) + " needs a value";
   return what;

@@ -168,7 +168,8 @@ TrainingSpec Spec(const QuickstartOptions& options) {
 
 void RunQuickstart(const QuickstartOptions& options) {
   const Messages messages(options.common.quiet);
-  if (options.common.threads > 0) at::set_num_threads(static_cast<int>(options.common.threads));
+  // A network this small gains nothing from a second thread, and would wait for it on a busy machine.
+  at::set_num_threads(options.common.threads > 0 ? static_cast<int>(options.common.threads) : 1);
   Output out("-");
   messages.Say("A small network learns to read dates, written in {} styles in English and French.\n",
                data::DateStyles().size());
