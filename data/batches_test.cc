@@ -71,7 +71,7 @@ TEST(Batches, LikeLengthsTogether) {
     for (const Numbers& batch : MakeBatches(lengths, {.by_length = by_length}))
       padded += Padded(lengths, batch);
     return static_cast<double>(padded) /
-           static_cast<double>(std::accumulate(lengths.begin(), lengths.end(), 0));
+           static_cast<double>(std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0}));
   };
   EXPECT_LT(waste(true), 1.05);
   EXPECT_GT(waste(false), 1.5);

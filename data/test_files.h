@@ -85,7 +85,7 @@ inline constexpr const char* kNoSharedData =
 
 // Path of a shared file; empty when the shared data is absent, which fails the test where CI=true.
 inline std::string SharedFile(const std::string& name) {
-  const std::string path = std::string(REGARD_SHARED_DIR) + "/" + name;
+  std::string path = std::string(REGARD_SHARED_DIR) + "/" + name;
   if (std::filesystem::exists(path)) return path;
   const char* ci = std::getenv("CI");
   if (ci != nullptr && std::string_view(ci) == "true") ADD_FAILURE() << kNoSharedData;

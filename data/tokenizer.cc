@@ -44,7 +44,7 @@ void CheckOptions(const TokenizerOptions& options) {
 }
 
 nlohmann::json ReadTokenizerJson(const std::string& path) {
-  const nlohmann::json json = nlohmann::json::parse(ReadFile(path), nullptr, false);
+  nlohmann::json json = nlohmann::json::parse(ReadFile(path), nullptr, false);
   if (json.is_discarded() || !json.is_object()) {
     throw Error(fmt::format("{}: not a whole tokeniser file (its JSON does not parse)", path));
   }

@@ -25,7 +25,8 @@ class Packed {
   template <std::size_t kRank>
   TensorView<const T, kRank> Pack(const TensorView<const T, kRank>& view) {
     const Index width = view.shape[kRank - 1];
-    if (view.strides[kRank - 1] == 1 || width <= 1 || view.size() == 0) {
+    if (view.size() == 0) return {view.data, view.shape, {}};  // perhaps no memory: nothing to step over
+    if (view.strides[kRank - 1] == 1 || width <= 1) {
       TensorView<const T, kRank> same = view;
       same.strides[kRank - 1] = 1;
       return same;

@@ -1,10 +1,10 @@
 // A run directory: what a training leaves, and what every later command starts from.
 //
-//   config.json         {"format", "regard", "kind", "files": {name: checksum}, and what the kind of run
-//   needs} model.safetensors   the best weights so far, under the parameters' names optimizer.pt        where
-//   training goes on: last weights, optimiser, position (torch.load with weights_only=False) metrics.jsonl       one JSON
-//   object a line
-//   ...                 vocabulary or tokeniser files, checked against their checksum; attention/ (pictures)
+// - config.json: {"format", "regard", "kind", "files": {name: checksum}, and what the kind of run needs}
+// - model.safetensors: the best weights so far, under the parameters' names
+// - optimizer.pt: where training goes on: last weights, optimiser, position (torch.load, weights_only=False)
+// - metrics.jsonl: one JSON object a line
+// - vocabulary or tokeniser files, checked against their checksum; attention/ (pictures)
 //
 // Each file is replaced as a whole (temporary name, flush, rename), and a new run appears under its name
 // complete. An interruption at any moment therefore leaves the last good run.

@@ -264,6 +264,7 @@ class BackwardBlock {
   // Rows r0 .. r1 - 1 of a gradient, from scratch.
   void Write(const TensorView<T, 4>& to, Index a, Index head, Index r0, Index r1, const T* from,
              std::size_t width) const {
+    if (width == 0) return;  // perhaps no memory
     for (Index r = r0; r < r1; ++r, from += width) {
       T* row = to.data + a * to.strides[0] + head * to.strides[1] + r * to.strides[2];
       const Index stride = to.strides[3];

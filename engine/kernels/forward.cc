@@ -131,8 +131,7 @@ class ForwardBlock {
     if (sees && !p_.soft()) TakeChosen(b, h, i, lse, acc);
     const T divisor = p_.soft() ? state.sum : T(1);
     const auto& out = outputs_.out;
-    T* to = out.data + b * out.strides[0] + h * out.strides[1] + i * out.strides[2];
-    for (Index e = 0; e < p_.E; ++e) to[e * out.strides[3]] = sees ? acc[e] / divisor : T(0);
+    for (Index e = 0; e < p_.E; ++e) out(b, h, i, e) = sees ? acc[e] / divisor : T(0);
     if (outputs_.lse) (*outputs_.lse)(b, h, i) = lse;
     if (p_.soft()) return;
     if (outputs_.index) (*outputs_.index)(b, h, i) = sees ? state.chosen : -1;

@@ -344,8 +344,8 @@ ReferenceGradients<C> ReferenceBackward(const AttentionOptions<T>& options, cons
         draw *= 1 - t * t;
       }
       const Pair<C, T> pair{options, in, b, h, g, i, j};
-      pair.Differentiate(draw, &r.dq[at * static_cast<std::size_t>(width)],
-                         &r.dk[static_cast<std::size_t>(((b * G + g) * S + j) * width)], &r);
+      pair.Differentiate(draw, r.dq.data() + at * static_cast<std::size_t>(width),
+                         r.dk.data() + ((b * G + g) * S + j) * width, &r);
     }
   });
   return r;
