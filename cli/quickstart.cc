@@ -95,7 +95,10 @@ std::vector<std::size_t> Choose(const Trial& trial) {
 }
 
 view::AttentionDocument Document(const Trial& trial, const std::vector<std::size_t>& chosen) {
-  view::AttentionDocument document{.title = "What a reader of dates attends to", .panels = {}};
+  view::AttentionDocument document{.title = "What a reader of dates attends to",
+                                   .query_axis = "read as",
+                                   .key_axis = "written",
+                                   .panels = {}};
   for (const std::size_t i : chosen)
     document.panels.push_back(PanelOf(trial.translations[i], trial.dates[i].source));
   return document;

@@ -19,7 +19,7 @@ namespace {
 
 struct ViewOptions {
   Common common;
-  std::string run, page, svg;
+  std::string run, page, svg, title;
   std::vector<std::string> texts;
   std::int64_t beam = 1, width = 0;
 };
@@ -34,7 +34,8 @@ void RunView(const ViewOptions& options) {
   const train::Translations result = run.Translate(options.texts, translate);
   if (!result.truncated.warning.empty()) messages.Warn(result.truncated.warning);
 
-  view::AttentionDocument document{.title = "Attention of " + options.run, .panels = {}};
+  view::AttentionDocument document{
+      .title = options.title.empty() ? "Attention of " + options.run : options.title, .panels = {}};
   for (std::size_t i = 0; i < options.texts.size(); ++i) {
     if (result.lines[i].attention.defined())
       document.panels.push_back(PanelOf(result.lines[i], options.texts[i]));
@@ -75,6 +76,7 @@ void AddView(CLI::App& app) {
       ->take_all();
   AddText(command, "--page", "FILE", options->page, "Write one HTML page, to be opened in a browser");
   AddText(command, "--svg", "FILE", options->svg, "Write an SVG");
+  AddText(command, "--title", "TEXT", options->title, "Title of the picture");
   AddInteger(command, "-b,--beam", "N", options->beam, 1, "Hypotheses kept in the search; 1: greedy", 1024);
   AddInteger(command, "--width", "N", options->width, 0, "Columns to draw in; 0: those of the terminal",
              10000);
