@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <new>
+#include <vector>
 
 #include "engine/base/memory.h"
 #include "engine/base/target.h"
@@ -12,6 +13,7 @@
 #include "engine/kernels/backward.h"
 #include "engine/kernels/forward.h"
 #include "engine/kernels/problem.h"
+#include "engine/kernels/tiled_forward.h"
 #include "engine/validate.h"
 
 namespace regard {
@@ -160,10 +162,74 @@ Status OutOfMemory() {
   return Status::InvalidArgument("not enough memory for the attention's working arrays");
 }
 
+// A tensor [B, G, S, D] in the layouts that the tiled kernels ask for.
+template <typename T>
+class PackedTensor {
+ public:
+  PackedTensor(const TensorView<const T, 4>& from, bool panels, bool rows) : from_(from) {
+    const Index B = from.shape[0], G = from.shape[1], S = from.shape[2], D = from.shape[3];
+    panels_ = {nullptr, G, CeilDiv(S, kTileKeys), D};
+    if (panels) {
+      panel_memory_ = Buffer<T>(static_cast<std::size_t>(panels_.size(B)));
+      panels_.data = panel_memory_.data();
+    }
+    rows_ = {from.data, from.strides[0], from.strides[1], from.strides[2], nullptr};
+    if (rows && !LiesInVectors(from)) {
+      const Index width = Padded(D);
+      row_memory_ = Buffer<T>(static_cast<std::size_t>(B * G * S * width));
+      rows_ = {row_memory_.data(), G * S * width, S * width, width, row_memory_.data()};
+    }
+  }
+
+  Index tasks() const { return from_.shape[0] * from_.shape[1] * panels_.tiles; }
+  bool Pack(Index task) const {
+    const Index head = task / panels_.tiles;
+    return PackTile(from_, head / panels_.G, head % panels_.G, task % panels_.tiles, panels_, rows_);
+  }
+  const Panels<T>& panels() const { return panels_; }
+  const PaddedRows<T>& rows() const { return rows_; }
+
+ private:
+  TensorView<const T, 4> from_;
+  Buffer<T> panel_memory_, row_memory_;
+  Panels<T> panels_;
+  PaddedRows<T> rows_;
+};
+
+// Packs tensors in parallel. False when one of their numbers is NaN or infinite.
+template <typename T>
+bool PackAll(const AttentionOptions<T>& options, const std::vector<const PackedTensor<T>*>& tensors,
+             bool* enough_memory) {
+  Index tasks = 0;
+  for (const auto* tensor : tensors) tasks += tensor->tasks();
+  std::atomic<bool> finite = true;
+  *enough_memory = RunChunks(options, Chunks{tasks, 8}, [&](Index, Index first, Index last) {
+    for (Index task = first; task < last; ++task) {
+      Index at = task;
+      auto tensor = tensors.begin();
+      while (at >= (*tensor)->tasks()) at -= (*tensor++)->tasks();
+      if (!(*tensor)->Pack(at)) finite = false;
+    }
+  });
+  return finite;
+}
+
 template <typename T>
 Status Forward(const AttentionOptions<T>& options, const AttentionInputs<T>& inputs,
                const AttentionOutputs<T>& outputs) {
   const Plan<T> plan(options, inputs);
+  const Problem<T>& p = plan.problem();
+  if ((p.score == ScoreKind::kDot || p.score == ScoreKind::kCosine) && p.soft() && p.S > 0) {
+    const PackedTensor<T> keys(p.k, true, false), values(p.v, false, true);
+    bool enough_memory = false;
+    const bool finite = PackAll<T>(options, {&keys, &values}, &enough_memory);
+    if (enough_memory && (finite || p.mask->none())) {
+      const TiledForwardCall<T> call{p, outputs, keys.panels(), values.rows(), RowBlocks(p)};
+      const bool done = RunChunks(options, Bundle(p, call.blocks.count),
+                                  [&](Index, Index first, Index last) { TiledForwardRange(call, first, last); });
+      return done ? Status() : OutOfMemory();
+    }
+  }
   const ForwardCall<T> call{plan.problem(), outputs};
   const bool done = RunChunks(options, Bundle(call.problem, call.tasks()),
                               [&](Index, Index first, Index last) { ForwardRange(call, first, last); });

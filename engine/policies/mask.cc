@@ -99,13 +99,16 @@ TileClass MaskRule::ClassifyBlocks(const Tile& t) const {
 }
 
 TileClass MaskRule::ClassifyKeep(const Tile& t) const {
+  const auto& keep = mask_.keep->keep;
+  const Index stride = keep.strides[3];
   bool any = false, all = true;
-  for (Index i = t.i0; i < t.i1; ++i) {
-    for (Index j = t.j0; j < t.j1; ++j) {
-      const bool allowed = mask_.keep->keep(t.b, t.h, i, j);
-      any = any || allowed;
-      all = all && allowed;
-    }
+  for (Index i = t.i0; i < (keep.strides[2] == 0 ? t.i0 + 1 : t.i1); ++i) {
+    const bool* row = &keep(t.b, t.h, i, t.j0);
+    Index count = 0;
+    for (Index j = 0; j < t.j1 - t.j0; ++j) count += row[j * stride];
+    any = any || count > 0;
+    all = all && count == t.j1 - t.j0;
+    if (any && !all) break;
   }
   return FromCounts(any, all);
 }
@@ -118,6 +121,31 @@ TileClass MaskRule::Classify(const Tile& t) const {
   const bool crosses_diagonal = std::max(t.i0, t.j0) < std::min(t.i1, t.j1);
   if (mask_.exclude_self && crosses_diagonal) c = Both(c, TileClass::kPartial);
   return c;
+}
+
+void MaskRule::TakeAway(Index b, Index h, Index i, Index j0, Index j1, std::uint8_t* allowed) const {
+  if (mask_.exclude_self && i >= j0 && i < j1) allowed[i - j0] = 0;
+  if (mask_.segments) {
+    const Index own = mask_.segments->query(b, i);
+    const Index* key = &mask_.segments->key(b, j0);
+    const Index stride = mask_.segments->key.strides[1];
+    for (Index j = 0; j < j1 - j0; ++j) allowed[j] &= static_cast<std::uint8_t>(key[j * stride] == own);
+  }
+  if (mask_.blocks) {
+    const Blocks& blocks = *mask_.blocks;
+    for (Index j = j0; j < j1;) {
+      const Index end = std::min(j1, (j / blocks.key_size + 1) * blocks.key_size);
+      if (!blocks.map(b, h, i / blocks.query_size, j / blocks.key_size)) {
+        std::fill(allowed + (j - j0), allowed + (end - j0), std::uint8_t{0});
+      }
+      j = end;
+    }
+  }
+  if (mask_.keep) {
+    const bool* keep = &mask_.keep->keep(b, h, i, j0);
+    const Index stride = mask_.keep->keep.strides[3];
+    for (Index j = 0; j < j1 - j0; ++j) allowed[j] &= static_cast<std::uint8_t>(keep[j * stride]);
+  }
 }
 
 bool MaskRule::Allows(Index b, Index h, Index i, Index j) const {

@@ -31,12 +31,24 @@ class MaskRule {
   // Classify(tile).
   std::size_t Keys(const Tile& tile, TileClass tile_class, std::int64_t i, std::int32_t* keys) const;
 
- private:
   struct Range {
     std::int64_t begin, end;
   };
 
+  // The keys that lengths, windows and the causal rule leave to query i. Other parts may take more away, but
+  // not where Classify says kFull.
   Range KeysInRange(std::int64_t b, std::int64_t i) const;
+
+  // Whether other parts are given.
+  bool pairwise() const { return pairwise_; }
+  // Whether every pair is allowed.
+  bool none() const { return !pairwise_ && !mask_.causal && !mask_.window && !mask_.lengths; }
+
+  // allowed[j - j0] = 0 for those keys j0 <= j < j1 that the other parts take from query i; else unchanged.
+  void TakeAway(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j0, std::int64_t j1,
+                std::uint8_t* allowed) const;
+
+ private:
   TileClass ClassifyRanges(const Tile& tile) const;
   TileClass ClassifySegments(const Tile& tile) const;
   TileClass ClassifyBlocks(const Tile& tile) const;

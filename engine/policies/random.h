@@ -27,6 +27,9 @@ class RandomRow {
     for (std::int64_t index : {b, h, i}) key_ = Mix(key_ + kStep * (static_cast<std::uint64_t>(index) + 1));
   }
 
+  static constexpr std::uint64_t kStep = 0x9E3779B97F4A7C15u;  // 2^64 / golden ratio, odd
+
+  std::uint64_t key() const { return key_; }
   std::uint64_t Bits(std::int64_t j) const { return Mix(key_ + kStep * (static_cast<std::uint64_t>(j) + 1)); }
 
   // -log(-log(u)), u uniform in the open interval (0, 1)
@@ -36,7 +39,6 @@ class RandomRow {
   }
 
  private:
-  static constexpr std::uint64_t kStep = 0x9E3779B97F4A7C15u;  // 2^64 / golden ratio, odd
   std::uint64_t key_;
 };
 
@@ -47,6 +49,7 @@ class DropoutRule {
       : threshold_(static_cast<std::uint64_t>(probability * 0x1p53)), scale_(1.0 / (1.0 - probability)) {}
 
   bool active() const { return threshold_ != 0; }
+  std::uint64_t threshold() const { return threshold_; }
   double scale() const { return scale_; }  // what a kept weight is multiplied by
   bool Keeps(std::uint64_t bits) const { return (bits >> 11) >= threshold_; }
 

@@ -1,0 +1,48 @@
+// Keys and values laid out for the register-tiled kernels, once for all query heads and blocks.
+#ifndef REGARD_ENGINE_KERNELS_PACK_H_
+#define REGARD_ENGINE_KERNELS_PACK_H_
+
+#include "engine/base/memory.h"
+#include "engine/kernels/problem.h"
+#include "engine/kernels/tiles.h"
+
+namespace regard::engine {
+
+// Panels of a tensor [B, G, S, D]: kPanel rows side by side, [B, G, S / kPanel, D, kPanel], so that one vector
+// holds the same dimension of several rows. S is rounded up to whole tiles; what is beyond it is 0.
+template <typename T>
+struct Panels {
+  T* data = nullptr;
+  Index G = 0, tiles = 0, D = 0;
+
+  Index size(Index B) const { return B * G * tiles * kTileKeys * D; }
+  T* Tile(Index b, Index g, Index tile) const { return data + ((b * G + g) * tiles + tile) * kTileKeys * D; }
+};
+
+// Rows of a tensor [B, G, S, D], each of whole vectors: the tensor itself where it lies so, or a copy, with 0
+// beyond D.
+template <typename T>
+struct PaddedRows {
+  const T* data = nullptr;
+  Index batch_stride = 0, head_stride = 0, stride = 0;  // in elements
+  T* copy = nullptr;                                    // null: not needed
+
+  const T* Row(Index b, Index g, Index j) const {
+    return data + b * batch_stride + g * head_stride + j * stride;
+  }
+};
+
+template <typename T>
+bool LiesInVectors(const TensorView<const T, 4>& t) {
+  return t.shape[3] % kPad == 0 && t.strides[2] == t.shape[3];
+}
+
+// Writes one tile of one key head, kTileKeys rows from row tile * kTileKeys on. Returns false when one of
+// the tensor's numbers is NaN or infinite.
+template <typename T>
+bool PackTile(const TensorView<const T, 4>& from, Index b, Index g, Index tile, const Panels<T>& panels,
+              const PaddedRows<T>& rows);
+
+}  // namespace regard::engine
+
+#endif  // REGARD_ENGINE_KERNELS_PACK_H_

@@ -1,0 +1,226 @@
+// The scores of a block of queries against a tile of keys: s [rows, kTileKeys].
+#if defined(REGARD_ENGINE_KERNELS_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef REGARD_ENGINE_KERNELS_TILE_INL_H_
+#undef REGARD_ENGINE_KERNELS_TILE_INL_H_
+#else
+#define REGARD_ENGINE_KERNELS_TILE_INL_H_
+#endif
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "engine/base/memory.h"
+#include "engine/kernels/exp-inl.h"
+#include "engine/kernels/pack.h"
+#include "engine/kernels/product-inl.h"
+#include "engine/kernels/random-inl.h"
+#include "engine/kernels/row-inl.h"
+#include "engine/kernels/tiles.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace regard::engine::HWY_NAMESPACE {
+
+template <typename T>
+inline constexpr T kMinusInfinity = -std::numeric_limits<T>::infinity();
+
+// A row's allowed keys lie in lo <= x < hi, x counted from the tile's first key.
+struct RowRange {
+  std::size_t lo = 0, hi = 0;
+
+  bool empty() const { return lo >= hi; }
+  template <typename T>
+  std::size_t FirstVector() const {
+    return lo / LanesOf<T>() * LanesOf<T>();
+  }
+  template <typename T>
+  std::size_t EndVector() const {
+    return (hi + LanesOf<T>() - 1) / LanesOf<T>() * LanesOf<T>();
+  }
+};
+
+template <typename T>
+class ScoreTile {
+ public:
+  static constexpr std::size_t kStride = static_cast<std::size_t>(kTileKeys);
+
+  ScoreTile(const Problem<T>& problem, const Panels<T>& keys, Scratch* scratch)
+      : p_(problem),
+        keys_(keys),
+        D_(static_cast<std::size_t>(p_.D)),
+        plain_(p_.score == ScoreKind::kDot && p_.scale > 0 && !p_.softcap && !p_.bias &&
+               p_.slopes == nullptr),
+        q_(scratch->Take<T>(kBlockRows * D_ + kPad)),
+        s_(scratch->Take<T>(kBlockRows * kStride)),
+        ranges_(scratch->Take<RowRange>(kBlockRows)),
+        groups_(scratch->Take<RowRange>(kBlockRows / kRows + 1)),
+        allowed_(scratch->Take<std::uint8_t>(kStride)) {}
+
+  // What the numbers in the tile are multiplied by to be exponents of 2.
+  T exponent_scale() const {
+    return static_cast<T>(plain_ ? static_cast<double>(p_.scale) * kLog2E : kLog2E);
+  }
+  const RowBlock& block() const { return block_; }
+  std::size_t rows() const { return static_cast<std::size_t>(block_.rows()); }
+  T* s(std::size_t row) const { return s_ + row * kStride; }
+  const T* q(std::size_t row) const { return q_ + row * D_; }
+  const RowRange& range(std::size_t row) const { return ranges_[row]; }
+  // All ranges of the kRows rows from `row` on.
+  const RowRange& group(std::size_t row) const { return groups_[row / kRows]; }
+  std::size_t group_rows(std::size_t row) const { return std::min(kRows, rows() - row); }
+  Index j0() const { return j0_; }
+  Index head(std::size_t row) const { return block_.h0 + static_cast<Index>(row) / block_.queries(); }
+  Index query(std::size_t row) const { return block_.i0 + static_cast<Index>(row) % block_.queries(); }
+
+  void SetBlock(const RowBlock& block) {
+    block_ = block;
+    for (std::size_t r = 0; r < rows(); ++r) {
+      const T* from = RowsOf(p_.q, block_.b, head(r))[query(r)];
+      std::copy(from, from + D_, q_ + r * D_);
+    }
+  }
+
+  // Keys from j0 on. False: the mask allows no pair.
+  bool SetTile(Index j0) {
+    j0_ = j0;
+    const Index j1 = std::min(j0 + kTileKeys, p_.S);
+    bool any = false;
+    std::size_t r = 0;
+    pairwise_ = false;
+    for (Index h = block_.h0; h < block_.h0 + block_.heads; ++h) {
+      TileClass c = TileClass::kFull;
+      if (p_.mask->pairwise()) c = p_.mask->Classify(Tile{block_.b, h, block_.i0, block_.i1, j0, j1});
+      pairwise_ = pairwise_ || c == TileClass::kPartial;
+      for (Index i = block_.i0; i < block_.i1; ++i, ++r) {
+        MaskRule::Range keys{j0, j1};
+        if (!p_.mask->none()) {
+          const MaskRule::Range allowed = p_.mask->KeysInRange(block_.b, i);
+          keys = {std::max(j0, allowed.begin), std::min(j1, allowed.end)};
+        }
+        if (c == TileClass::kEmpty || keys.begin >= keys.end) keys = {j0, j0};
+        ranges_[r] = {static_cast<std::size_t>(keys.begin - j0), static_cast<std::size_t>(keys.end - j0)};
+        any = any || !ranges_[r].empty();
+      }
+    }
+    if (any) SetGroups();
+    return any;
+  }
+
+  // The scores, -inf where the mask forbids a pair; in whole vectors around each row's range.
+  template <typename Score>
+  HWY_INLINE void Compute(const Score& score) {
+    constexpr std::size_t kWidth = kPanel<T>;
+    const T* panel = keys_.Tile(block_.b, block_.g, j0_ / kTileKeys);
+    for (std::size_t x = 0; x < kStride; x += kWidth, panel += kWidth * D_) {
+      for (std::size_t r = 0; r < rows(); r += kRows) {
+        const RowRange& g = group(r);
+        if (g.hi <= x || g.lo >= x + kWidth) continue;
+        const std::size_t vectors =
+            std::min(kPanelVectors, (g.hi - x + LanesOf<T>() - 1) / LanesOf<T>());
+        score.Block(group_rows(r), vectors, q(r), panel, D_, s(r) + x, kStride);
+      }
+    }
+    for (std::size_t r = 0; r < rows(); ++r) {
+      if (!range(r).empty()) FinishRow(score, r);
+    }
+  }
+
+ private:
+  void SetGroups() {
+    for (std::size_t r = 0; r < rows(); r += kRows) {
+      RowRange all{kStride, 0};
+      for (std::size_t m = r; m < r + group_rows(r); ++m) {
+        if (ranges_[m].empty()) continue;
+        all.lo = std::min(all.lo, ranges_[m].lo);
+        all.hi = std::max(all.hi, ranges_[m].hi);
+      }
+      groups_[r / kRows] = all;
+    }
+  }
+
+  template <typename Score>
+  HWY_INLINE void FinishRow(const Score& score, std::size_t r) {
+    if (!plain_) Adjust(score, r);
+    const Lanes<T> d;
+    const RowRange keys = range(r);
+    T* row = s(r);
+    const std::size_t first = keys.FirstVector<T>(), end = keys.EndVector<T>();
+    if (first < keys.lo) Forbid(row + first, hn::FirstN(d, keys.lo - first));
+    if (keys.hi < end) {
+      const std::size_t last = end - LanesOf<T>();
+      Forbid(row + last, hn::Not(hn::FirstN(d, keys.hi - last)));
+    }
+    if (pairwise_) ForbidPairs(r);
+  }
+
+  template <typename M>
+  HWY_INLINE void Forbid(T* at, M mask) const {
+    const Lanes<T> d;
+    hn::Store(hn::IfThenElse(mask, hn::Set(d, kMinusInfinity<T>), hn::Load(d, at)), d, at);
+  }
+
+  void ForbidPairs(std::size_t r) {
+    const RowRange keys = range(r);
+    std::fill(allowed_ + keys.lo, allowed_ + keys.hi, std::uint8_t{1});
+    p_.mask->TakeAway(block_.b, head(r), query(r), j0_ + static_cast<Index>(keys.lo),
+                      j0_ + static_cast<Index>(keys.hi), allowed_ + keys.lo);
+    T* row = s(r);
+    for (std::size_t x = keys.lo; x < keys.hi; ++x) row[x] = allowed_[x] ? row[x] : kMinusInfinity<T>;
+  }
+
+  // From raw scores to scores: the score's own last step, softcap, bias, ALiBi.
+  template <typename Score>
+  HWY_INLINE void Adjust(const Score& score, std::size_t r) {
+    const Lanes<T> d;
+    const RowRange keys = range(r);
+    const Index h = head(r), i = query(r);
+    T* row = s(r);
+    score.Finish(RowPlace{block_.b, h, block_.g, i, j0_}, keys, row);
+    const std::size_t first = keys.FirstVector<T>(), end = keys.EndVector<T>();
+    if (p_.softcap) {
+      const auto c = hn::Set(d, *p_.softcap);
+      for (std::size_t x = first; x < end; x += LanesOf<T>()) {
+        hn::Store(hn::Mul(c, Tanh<T>(hn::Div(hn::Load(d, row + x), c))), d, row + x);
+      }
+    }
+    if (p_.bias) AddBias(&(*p_.bias)(block_.b, h, i, j0_), p_.bias->strides[3], keys, row);
+    if (p_.slopes != nullptr) {
+      const auto slope = hn::Set(d, p_.slopes[h * p_.slopes_stride]);
+      const Index place = i + p_.alibi_shift - j0_;  // fits T: both are numbers of keys
+      for (std::size_t x = first; x < end; x += LanesOf<T>()) {
+        const auto distance = hn::Abs(hn::Sub(hn::Iota(d, static_cast<T>(x)), hn::Set(d, static_cast<T>(place))));
+        hn::Store(hn::NegMulAdd(slope, distance, hn::Load(d, row + x)), d, row + x);
+      }
+    }
+  }
+
+  HWY_INLINE void AddBias(const T* bias, Index stride, RowRange keys, T* row) const {
+    const Lanes<T> d;
+    if (stride != 1) {
+      for (std::size_t x = keys.lo; x < keys.hi; ++x) row[x] += bias[static_cast<Index>(x) * stride];
+      return;
+    }
+    for (std::size_t x = keys.FirstVector<T>(); x < keys.hi; x += LanesOf<T>()) {
+      hn::Store(hn::Add(hn::Load(d, row + x), LoadUpTo(bias, x, keys.hi)), d, row + x);
+    }
+  }
+
+  const Problem<T>& p_;
+  const Panels<T>& keys_;
+  std::size_t D_;
+  bool plain_;
+  bool pairwise_ = false;
+  RowBlock block_{};
+  Index j0_ = 0;
+  T* q_;
+  T* s_;
+  RowRange* ranges_;
+  RowRange* groups_;
+  std::uint8_t* allowed_;
+};
+
+}  // namespace regard::engine::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // REGARD_ENGINE_KERNELS_TILE_INL_H_

@@ -1,0 +1,218 @@
+// Forward: q [B,H,L,D], k [B,G,S,D], v [B,G,S,E] -> out [B,H,L,E]
+//
+//   out_i = sum_j exp(s_ij - m_i) drop_ij v_j / sum_j exp(s_ij - m_i)
+//
+// in one pass over the keys (Milakov and Gimelshein 2018, "Online normalizer calculation for softmax"; Dao et
+// al. 2022, "FlashAttention"). A tile's scores are a product held in the first-level cache; they become
+// exponentials of 2 in place, and are multiplied by the values.
+//
+// m_i need not be the maximum, only near it: it is raised, and what was summed multiplied by exp(old - new),
+// only where a score is above it by more than 2^kSlack, which is rare after the first tile.
+#include "engine/kernels/tiled_forward.h"
+
+#include <algorithm>
+#include <cmath>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "engine/kernels/tiled_forward.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "hwy/highway.h"
+// After highway.h, which these need.
+#include "engine/kernels/tile-inl.h"
+#include "engine/policies/tile_scores-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace regard::engine::HWY_NAMESPACE {
+
+inline constexpr double kSlack = 8;
+
+template <typename T, typename Score>
+class TiledForward {
+ public:
+  TiledForward(const TiledForwardCall<T>& call, const Score& score, Scratch* scratch)
+      : call_(call),
+        p_(call.problem),
+        outputs_(call.outputs),
+        score_(score),
+        tile_(p_, call.keys, scratch),
+        scale_(tile_.exponent_scale()),
+        width_(static_cast<std::size_t>(Padded(p_.E))),
+        max_(scratch->Take<T>(kBlockRows)),
+        sum_(scratch->Take<T>(kBlockRows * LanesOf<T>())),
+        acc_(scratch->Take<T>(kBlockRows * width_)) {}
+
+  void Run(const RowBlock& block) {
+    tile_.SetBlock(block);
+    std::fill(max_, max_ + tile_.rows(), kMinusInfinity<T>);
+    std::fill(sum_, sum_ + tile_.rows() * LanesOf<T>(), T(0));
+    std::fill(acc_, acc_ + tile_.rows() * width_, T(0));
+    for (Index j0 = 0; j0 < p_.S; j0 += kTileKeys) {
+      if (!tile_.SetTile(j0)) continue;
+      tile_.Compute(score_);
+      for (std::size_t r = 0; r < tile_.rows(); ++r) Exponentials(r);
+      AddValues();
+    }
+    for (std::size_t r = 0; r < tile_.rows(); ++r) Finish(r);
+    if (outputs_.weights) WriteWeights();
+  }
+
+ private:
+  // From scores to p = exp(s - m), 0 where the rows of a group see a key that this one does not.
+  HWY_INLINE void Exponentials(std::size_t r) {
+    const Lanes<T> d;
+    constexpr std::size_t kLanes = LanesOf<T>();
+    const RowRange keys = tile_.range(r), group = tile_.group(r);
+    T* s = tile_.s(r);
+    if (keys.empty()) {
+      if (!group.empty()) std::fill(s + group.lo, s + group.hi, T(0));
+      return;
+    }
+    const std::size_t first = keys.FirstVector<T>(), end = keys.EndVector<T>();
+    auto largest = hn::Set(d, kMinusInfinity<T>);
+    for (std::size_t x = first; x < end; x += kLanes) largest = hn::Max(largest, hn::Load(d, s + x));
+    const auto scale = hn::Set(d, scale_);
+    largest = hn::Mul(largest, scale);
+    if (!hn::AllTrue(d, hn::Le(largest, hn::Set(d, max_[r] + T(kSlack))))) {
+      Raise(r, hn::GetLane(hn::MaxOfLanes(d, largest)));
+    }
+    const auto shift = hn::Set(d, max_[r] == kMinusInfinity<T> ? T(0) : max_[r]);
+    auto sum = hn::Load(d, sum_ + r * kLanes);
+    for (std::size_t x = first; x < end; x += kLanes) {
+      const auto e = Exp2<T>(hn::MulSub(hn::Load(d, s + x), scale, shift));
+      sum = hn::Add(sum, e);
+      hn::Store(e, d, s + x);
+    }
+    hn::Store(sum, d, sum_ + r * kLanes);
+    if (group.lo < first) std::fill(s + group.lo, s + first, T(0));
+    if (end < group.hi) std::fill(s + end, s + group.hi, T(0));
+    if (p_.dropout.active()) Drop(r);
+  }
+
+  HWY_NOINLINE void Raise(std::size_t r, T largest) {
+    const Lanes<T> d;
+    const T old = max_[r];
+    max_[r] = std::max(old, largest);
+    if (old == kMinusInfinity<T>) return;
+    const T shrink = hn::GetLane(Exp2<T>(hn::Set(d, old - max_[r])));
+    Scale(shrink, LanesOf<T>(), sum_ + r * LanesOf<T>());
+    Scale(shrink, width_, acc_ + r * width_);
+  }
+
+  HWY_INLINE void Drop(std::size_t r) {
+    const RowRange keys = tile_.range(r);
+    const RandomRow random(p_.dropout_seed, Stream::kDropout, tile_.block().b, tile_.head(r), tile_.query(r));
+    DropRow(p_, random, tile_.j0(), keys.FirstVector<T>(), keys.EndVector<T>(), tile_.s(r));
+  }
+
+  // acc [rows, E] += p [rows, keys] v [keys, E]
+  HWY_INLINE void AddValues() {
+    constexpr std::size_t kStride = ScoreTile<T>::kStride;
+    const auto v_stride = static_cast<std::size_t>(call_.values.stride);
+    const T* v = call_.values.Row(tile_.block().b, tile_.block().g, tile_.j0());
+    for (std::size_t e = 0; e < width_; e += kPanel<T>) {
+      const std::size_t vectors = std::min(kPanelVectors, (width_ - e) / LanesOf<T>());
+      for (std::size_t r = 0; r < tile_.rows(); r += kRows) {
+        const RowRange keys = tile_.group(r);
+        if (keys.empty()) continue;
+        Multiply<false>(tile_.group_rows(r), vectors,
+                        BlockProduct<T>{tile_.s(r) + keys.lo, kStride, v + keys.lo * v_stride + e, v_stride,
+                                        keys.hi - keys.lo, acc_ + r * width_ + e, width_, true});
+      }
+    }
+  }
+
+  void Finish(std::size_t r) {
+    const Index b = tile_.block().b, h = tile_.head(r), i = tile_.query(r);
+    const T sum = SumOf<T>(hn::Load(Lanes<T>(), sum_ + r * LanesOf<T>()));
+    const bool sees = sum != 0;  // NaN sees
+    const T* acc = acc_ + r * width_;
+    T* out = outputs_.out.data + b * outputs_.out.strides[0] + h * outputs_.out.strides[1] +
+             i * outputs_.out.strides[2];
+    const Index stride = outputs_.out.strides[3];
+    const T factor = sees ? T(1) / sum : T(0);
+    for (Index e = 0; e < p_.E; ++e) out[e * stride] = sees ? acc[e] * factor : T(0);
+    if (outputs_.lse) {
+      (*outputs_.lse)(b, h, i) =
+          sees ? static_cast<T>(static_cast<double>(max_[r]) * kLn2 + std::log(static_cast<double>(sum)))
+               : kMinusInfinity<T>;
+    }
+    sum_[r * LanesOf<T>()] = sum;
+  }
+
+  // One more pass over the keys, now that the rows' sums are known.
+  void WriteWeights() {
+    const Lanes<T> d;
+    const auto& weights = *outputs_.weights;
+    const Index stride = weights.strides[3];
+    const auto scale = hn::Set(d, scale_);
+    for (Index j0 = 0; j0 < p_.S; j0 += kTileKeys) {
+      const bool any = tile_.SetTile(j0);
+      if (any) tile_.Compute(score_);
+      const Index n = std::min(kTileKeys, p_.S - j0);
+      for (std::size_t r = 0; r < tile_.rows(); ++r) {
+        T* to = &weights(tile_.block().b, tile_.head(r), tile_.query(r), j0);
+        const RowRange keys = any ? tile_.range(r) : RowRange();
+        const T sum = sum_[r * LanesOf<T>()];
+        const auto shift = hn::Set(d, max_[r] == kMinusInfinity<T> ? T(0) : max_[r]);
+        const auto factor = hn::Set(d, sum == 0 ? T(0) : T(1) / sum);
+        T* s = tile_.s(r);
+        for (std::size_t x = keys.FirstVector<T>(); !keys.empty() && x < keys.EndVector<T>();
+             x += LanesOf<T>()) {
+          hn::Store(hn::Mul(factor, Exp2<T>(hn::MulSub(hn::Load(d, s + x), scale, shift))), d, s + x);
+        }
+        for (Index x = 0; x < n; ++x) {
+          const auto at = static_cast<std::size_t>(x);
+          to[x * stride] = at >= keys.lo && at < keys.hi ? s[at] : T(0);
+        }
+      }
+    }
+  }
+
+  const TiledForwardCall<T>& call_;
+  const Problem<T>& p_;
+  const AttentionOutputs<T>& outputs_;
+  const Score& score_;
+  ScoreTile<T> tile_;
+  T scale_;
+  std::size_t width_;
+  T* max_;  // m, as an exponent of 2
+  T* sum_;  // of exp(s - m), in lanes
+  T* acc_;
+};
+
+template <typename T>
+HWY_INLINE void TiledForwardRangeOf(const TiledForwardCall<T>& call, Index first, Index last) {
+  Scratch scratch;
+  VisitTileScore(call.problem, [&](const auto& score) HWY_ATTR {
+    TiledForward block(call, score, &scratch);
+    for (Index task = first; task < last; ++task) block.Run(call.blocks[task]);
+  });
+}
+
+void TiledForwardRangeF32(const TiledForwardCall<float>& call, Index first, Index last) {
+  TiledForwardRangeOf(call, first, last);
+}
+void TiledForwardRangeF64(const TiledForwardCall<double>& call, Index first, Index last) {
+  TiledForwardRangeOf(call, first, last);
+}
+
+}  // namespace regard::engine::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace regard::engine {
+
+HWY_EXPORT(TiledForwardRangeF32);
+HWY_EXPORT(TiledForwardRangeF64);
+
+template <>
+void TiledForwardRange(const TiledForwardCall<float>& call, Index first, Index last) {
+  HWY_DYNAMIC_DISPATCH(TiledForwardRangeF32)(call, first, last);
+}
+template <>
+void TiledForwardRange(const TiledForwardCall<double>& call, Index first, Index last) {
+  HWY_DYNAMIC_DISPATCH(TiledForwardRangeF64)(call, first, last);
+}
+
+}  // namespace regard::engine
+#endif  // HWY_ONCE

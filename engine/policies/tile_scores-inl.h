@@ -1,0 +1,69 @@
+// The scores as the register-tiled kernels ask for them. A score is a struct that has
+//
+//   Block(rows, vectors, q, panel, D, s, stride)   s [rows, vectors] from q [rows, D] and a panel of keys
+//   Finish(place, keys, s)                         from what Block left to the raw scores of a row
+#if defined(REGARD_ENGINE_POLICIES_TILE_SCORES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef REGARD_ENGINE_POLICIES_TILE_SCORES_INL_H_
+#undef REGARD_ENGINE_POLICIES_TILE_SCORES_INL_H_
+#else
+#define REGARD_ENGINE_POLICIES_TILE_SCORES_INL_H_
+#endif
+
+#include "engine/kernels/tile-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace regard::engine::HWY_NAMESPACE {
+
+// q·k
+template <typename T>
+struct ProductScore {
+  HWY_INLINE void Block(std::size_t rows, std::size_t vectors, const T* q, const T* panel, std::size_t D, T* s,
+                        std::size_t stride) const {
+    Multiply<false>(rows, vectors, BlockProduct<T>{q, D, panel, kPanel<T>, D, s, stride, false});
+  }
+};
+
+template <typename T>
+struct DotTileScore : ProductScore<T> {
+  explicit DotTileScore(const Problem<T>& p) : scale(p.scale) {}
+
+  HWY_INLINE void Finish(const RowPlace&, RowRange keys, T* s) const {
+    const std::size_t first = keys.FirstVector<T>();
+    Scale(scale, keys.EndVector<T>() - first, s + first);
+  }
+
+  T scale;
+};
+
+template <typename T>
+struct CosineTileScore : ProductScore<T> {
+  explicit CosineTileScore(const Problem<T>& problem) : p(problem) {}
+
+  HWY_INLINE void Finish(const RowPlace& at, RowRange keys, T* s) const {
+    const Lanes<T> d;
+    const auto scale = hn::Set(d, p.scale), eps = hn::Set(d, p.eps);
+    const auto q_norm = hn::Set(d, p.q_norm(at.b, at.h, at.i));
+    const T* k_norm = &p.k_norm(at.b, at.g, at.j0);
+    for (std::size_t x = keys.FirstVector<T>(); x < keys.hi; x += LanesOf<T>()) {
+      const auto norm = hn::Max(hn::Mul(q_norm, LoadUpTo(k_norm, x, keys.hi)), eps);
+      hn::Store(hn::Div(hn::Mul(scale, hn::Load(d, s + x)), norm), d, s + x);
+    }
+  }
+
+  const Problem<T>& p;
+};
+
+template <typename T, typename F>
+HWY_INLINE void VisitTileScore(const Problem<T>& problem, const F& f) {
+  switch (problem.score) {
+    case ScoreKind::kCosine:
+      return f(CosineTileScore<T>(problem));
+    default:
+      return f(DotTileScore<T>(problem));
+  }
+}
+
+}  // namespace regard::engine::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // REGARD_ENGINE_POLICIES_TILE_SCORES_INL_H_
