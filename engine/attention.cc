@@ -9,11 +9,12 @@
 
 #include "engine/base/memory.h"
 #include "engine/base/target.h"
-#include "engine/base/threads.h"
 #include "engine/kernels/backward.h"
 #include "engine/kernels/forward.h"
 #include "engine/kernels/problem.h"
 #include "engine/kernels/tiled_forward.h"
+#include "engine/run_tasks.h"
+#include "engine/storage.h"
 #include "engine/validate.h"
 
 namespace regard {
@@ -148,13 +149,7 @@ bool RunChunks(const AttentionOptions<T>& options, const Chunks& chunks, const F
       enough_memory = false;
     }
   };
-  if (chunks.count() <= 1 || options.threads == 1) {
-    for (Index chunk = 0; chunk < chunks.count(); ++chunk) run(chunk);
-  } else if (options.parallel_for) {
-    options.parallel_for(chunks.count(), run);
-  } else {
-    RunParallel(options.threads == 0 ? HardwareThreads() : options.threads, chunks.count(), run);
-  }
+  RunTasks(options, chunks.count(), run);
   return enough_memory;
 }
 
@@ -313,30 +308,78 @@ Status Backward(const AttentionOptions<T>& options, const AttentionInputs<T>& in
   return Status();
 }
 
+// 16-bit storage: the float32 path, on float32 copies of what it reads and writes.
+template <typename T>
+Status ForwardOf16Bits(const AttentionOptions<float>& options, const AttentionInputs<T>& inputs,
+                       const AttentionOutputs<T>& outputs) {
+  Float32Copies<T> copies(options);
+  const AttentionInputs<float> in{copies.Read(inputs.q), copies.Read(inputs.k), copies.Read(inputs.v)};
+  const AttentionOutputs<float> out{copies.Write(outputs.out), outputs.lse, copies.Write(outputs.weights),
+                                    outputs.index, outputs.log_prob};
+  Status status = Forward(options, in, out);
+  if (status.ok()) copies.Store();
+  return status;
+}
+
+template <typename T>
+Status BackwardOf16Bits(const AttentionOptions<float>& options, const AttentionInputs<T>& inputs,
+                        const AttentionUpstream<T>& upstream, const AttentionGradients<T>& grads) {
+  Float32Copies<T> copies(options);
+  const AttentionInputs<float> in{copies.Read(inputs.q), copies.Read(inputs.k), copies.Read(inputs.v)};
+  AttentionUpstream<float> up{{},
+                              upstream.lse,
+                              upstream.index,
+                              copies.Read(upstream.dout),
+                              upstream.dlse,
+                              copies.Read(upstream.dweights),
+                              upstream.dlog_prob};
+  if (upstream.dout && std::holds_alternative<Softmax>(options.normalizer))
+    up.out = copies.Read(upstream.out);
+  const bool add = grads.accumulate;
+  const AttentionGradients<float> out{copies.Write(grads.dq, add),
+                                      copies.Write(grads.dk, add),
+                                      copies.Write(grads.dv, add),
+                                      grads.dbias,
+                                      grads.dw,
+                                      grads.dprecision,
+                                      add};
+  Status status = Backward(options, in, up, out);
+  if (status.ok()) copies.Store();
+  return status;
+}
+
 }  // namespace
 }  // namespace engine
 
 template <typename T>
-Status AttentionForward(const AttentionOptions<T>& options, const AttentionInputs<T>& inputs,
+Status AttentionForward(const AttentionOptions<SumType<T>>& options, const AttentionInputs<T>& inputs,
                         const AttentionOutputs<T>& outputs) {
   if (Status status = engine::ChooseTarget(); !status.ok()) return status;
   if (Status status = engine::ValidateForward(options, inputs, outputs); !status.ok()) return status;
   try {
-    return engine::Forward(options, inputs, outputs);
+    if constexpr (sizeof(T) == 2) {
+      return engine::ForwardOf16Bits(options, inputs, outputs);
+    } else {
+      return engine::Forward(options, inputs, outputs);
+    }
   } catch (const std::bad_alloc&) {
     return engine::OutOfMemory();
   }
 }
 
 template <typename T>
-Status AttentionBackward(const AttentionOptions<T>& options, const AttentionInputs<T>& inputs,
+Status AttentionBackward(const AttentionOptions<SumType<T>>& options, const AttentionInputs<T>& inputs,
                          const AttentionUpstream<T>& upstream, const AttentionGradients<T>& gradients) {
   if (Status status = engine::ChooseTarget(); !status.ok()) return status;
   if (Status status = engine::ValidateBackward(options, inputs, upstream, gradients); !status.ok()) {
     return status;
   }
   try {
-    return engine::Backward(options, inputs, upstream, gradients);
+    if constexpr (sizeof(T) == 2) {
+      return engine::BackwardOf16Bits(options, inputs, upstream, gradients);
+    } else {
+      return engine::Backward(options, inputs, upstream, gradients);
+    }
   } catch (const std::bad_alloc&) {
     return engine::OutOfMemory();
   }
@@ -346,10 +389,18 @@ template Status AttentionForward(const AttentionOptions<float>&, const Attention
                                  const AttentionOutputs<float>&);
 template Status AttentionForward(const AttentionOptions<double>&, const AttentionInputs<double>&,
                                  const AttentionOutputs<double>&);
+template Status AttentionForward(const AttentionOptions<float>&, const AttentionInputs<BFloat16>&,
+                                 const AttentionOutputs<BFloat16>&);
+template Status AttentionForward(const AttentionOptions<float>&, const AttentionInputs<Float16>&,
+                                 const AttentionOutputs<Float16>&);
 template Status AttentionBackward(const AttentionOptions<float>&, const AttentionInputs<float>&,
                                   const AttentionUpstream<float>&, const AttentionGradients<float>&);
 template Status AttentionBackward(const AttentionOptions<double>&, const AttentionInputs<double>&,
                                   const AttentionUpstream<double>&, const AttentionGradients<double>&);
+template Status AttentionBackward(const AttentionOptions<float>&, const AttentionInputs<BFloat16>&,
+                                  const AttentionUpstream<BFloat16>&, const AttentionGradients<BFloat16>&);
+template Status AttentionBackward(const AttentionOptions<float>&, const AttentionInputs<Float16>&,
+                                  const AttentionUpstream<Float16>&, const AttentionGradients<Float16>&);
 
 const char* InstructionSet() { return engine::ChooseTarget().ok() ? engine::KernelTarget() : "none"; }
 

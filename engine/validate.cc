@@ -58,13 +58,14 @@ class Checker {
       empty = empty || size == 0;
     }
     if (empty) return;
-    Index elements = static_cast<Index>(sizeof(T)), reach = 0;
+    constexpr Index kBytes = sizeof(T) == 2 ? sizeof(float) : sizeof(T);  // of the copy of 16-bit numbers
+    Index elements = kBytes, reach = 0;
     for (std::size_t d = 0; d < kRank; ++d) {
       Index step = 0;
       const bool overflow = __builtin_mul_overflow(elements, t.shape[d], &elements) ||
                             t.strides[d] == std::numeric_limits<Index>::min() ||
                             __builtin_mul_overflow(t.shape[d] - 1, std::abs(t.strides[d]), &step) ||
-                            __builtin_mul_overflow(step, static_cast<Index>(sizeof(T)), &step) ||
+                            __builtin_mul_overflow(step, kBytes, &step) ||
                             __builtin_add_overflow(reach, step, &reach);
       if (overflow) {
         return Fail(name, " has shape ", t.shape, " and strides ", t.strides,
@@ -231,7 +232,7 @@ void CheckOptions(const AttentionOptions<T>& o, const Sizes& n, Checker* check) 
 }  // namespace
 
 template <typename T>
-Status ValidateForward(const AttentionOptions<T>& options, const AttentionInputs<T>& inputs,
+Status ValidateForward(const AttentionOptions<SumType<T>>& options, const AttentionInputs<T>& inputs,
                        const AttentionOutputs<T>& outputs) {
   Checker check;
   const Sizes n = CheckInputs(inputs, &check);
@@ -251,7 +252,7 @@ Status ValidateForward(const AttentionOptions<T>& options, const AttentionInputs
 }
 
 template <typename T>
-Status ValidateBackward(const AttentionOptions<T>& options, const AttentionInputs<T>& inputs,
+Status ValidateBackward(const AttentionOptions<SumType<T>>& options, const AttentionInputs<T>& inputs,
                         const AttentionUpstream<T>& up, const AttentionGradients<T>& grads) {
   Checker check;
   const Sizes n = CheckInputs(inputs, &check);
@@ -290,12 +291,12 @@ Status ValidateBackward(const AttentionOptions<T>& options, const AttentionInput
     if (options.bias) check.Writable("dbias", *grads.dbias, options.bias->shape, "bias's shape");
   }
   if (grads.dw) {
-    const auto* additive = std::get_if<Additive<T>>(&options.score);
+    const auto* additive = std::get_if<Additive<SumType<T>>>(&options.score);
     check.Require(additive != nullptr, "dw is asked for with a score that has no w; it needs Additive");
     if (additive) check.Writable("dw", *grads.dw, additive->w.shape, "w's shape");
   }
   if (grads.dprecision) {
-    const auto* gaussian = std::get_if<Gaussian<T>>(&options.score);
+    const auto* gaussian = std::get_if<Gaussian<SumType<T>>>(&options.score);
     check.Require(gaussian != nullptr,
                   "dprecision is asked for with a score that has no precision; it needs Gaussian");
     if (gaussian)
@@ -304,13 +305,15 @@ Status ValidateBackward(const AttentionOptions<T>& options, const AttentionInput
   return check.status();
 }
 
-#define REGARD_INSTANTIATE(T)                                                                \
-  template Status ValidateForward<T>(const AttentionOptions<T>&, const AttentionInputs<T>&,  \
-                                     const AttentionOutputs<T>&);                            \
-  template Status ValidateBackward<T>(const AttentionOptions<T>&, const AttentionInputs<T>&, \
+#define REGARD_INSTANTIATE(T)                                                                         \
+  template Status ValidateForward<T>(const AttentionOptions<SumType<T>>&, const AttentionInputs<T>&,  \
+                                     const AttentionOutputs<T>&);                                     \
+  template Status ValidateBackward<T>(const AttentionOptions<SumType<T>>&, const AttentionInputs<T>&, \
                                       const AttentionUpstream<T>&, const AttentionGradients<T>&);
 REGARD_INSTANTIATE(float)
 REGARD_INSTANTIATE(double)
+REGARD_INSTANTIATE(BFloat16)
+REGARD_INSTANTIATE(Float16)
 #undef REGARD_INSTANTIATE
 
 }  // namespace regard::engine

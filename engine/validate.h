@@ -8,11 +8,11 @@
 namespace regard::engine {
 
 template <typename T>
-Status ValidateForward(const AttentionOptions<T>& options, const AttentionInputs<T>& inputs,
+Status ValidateForward(const AttentionOptions<SumType<T>>& options, const AttentionInputs<T>& inputs,
                        const AttentionOutputs<T>& outputs);
 
 template <typename T>
-Status ValidateBackward(const AttentionOptions<T>& options, const AttentionInputs<T>& inputs,
+Status ValidateBackward(const AttentionOptions<SumType<T>>& options, const AttentionInputs<T>& inputs,
                         const AttentionUpstream<T>& upstream, const AttentionGradients<T>& gradients);
 
 }  // namespace regard::engine

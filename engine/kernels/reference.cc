@@ -52,7 +52,7 @@ bool Allowed(const Mask& m, Index b, Index h, Index i, Index j, Index L, Index S
 // One pair of query and key, and the derivative of its score.
 template <typename C, typename T>
 struct Pair {
-  const AttentionOptions<T>& options;
+  const AttentionOptions<SumType<T>>& options;
   const AttentionInputs<T>& in;
   Index b, h, g, i, j;
 
@@ -78,10 +78,10 @@ struct Pair {
     return static_cast<C>(score.scale) * Product() /
            std::max(QueryNorm() * KeyNorm(), static_cast<C>(score.eps));
   }
-  C RawOf(const Additive<T>& score) const {
+  C RawOf(const Additive<SumType<T>>& score) const {
     return Sum([&](Index d) { return W(score, d) * std::tanh(q(d) + k(d)); });
   }
-  C RawOf(const Gaussian<T>& score) const {
+  C RawOf(const Gaussian<SumType<T>>& score) const {
     return C(-0.5) * Sum([&](Index d) {
              const C z = A(score, d) * (q(d) - k(d));
              return z * z;
@@ -97,10 +97,12 @@ struct Pair {
   C KeyNorm() const {
     return std::sqrt(Sum([&](Index d) { return k(d) * k(d); }));
   }
-  Index Head(const Additive<T>& score) const { return score.w.shape[0] == 1 ? 0 : h; }
-  C W(const Additive<T>& score, Index d) const { return static_cast<C>(score.w(Head(score), d)); }
-  Index Dimension(const Gaussian<T>& score, Index d) const { return score.precision.shape[0] == 1 ? 0 : d; }
-  C A(const Gaussian<T>& score, Index d) const {
+  Index Head(const Additive<SumType<T>>& score) const { return score.w.shape[0] == 1 ? 0 : h; }
+  C W(const Additive<SumType<T>>& score, Index d) const { return static_cast<C>(score.w(Head(score), d)); }
+  Index Dimension(const Gaussian<SumType<T>>& score, Index d) const {
+    return score.precision.shape[0] == 1 ? 0 : d;
+  }
+  C A(const Gaussian<SumType<T>>& score, Index d) const {
     return static_cast<C>(score.precision(Dimension(score, d)));
   }
 
@@ -131,7 +133,8 @@ struct Pair {
       dk[d] -= ds * s * k(d) / (nk * nk);
     }
   }
-  void DifferentiateOf(const Additive<T>& score, C ds, C* dq, C* dk, ReferenceGradients<C>* grads) const {
+  void DifferentiateOf(const Additive<SumType<T>>& score, C ds, C* dq, C* dk,
+                       ReferenceGradients<C>* grads) const {
     for (Index d = 0; d < D(); ++d) {
       const C t = std::tanh(q(d) + k(d));
       const C dz = ds * W(score, d) * (1 - t * t);
@@ -140,7 +143,8 @@ struct Pair {
       grads->dw[static_cast<std::size_t>(Head(score) * D() + d)] += ds * t;
     }
   }
-  void DifferentiateOf(const Gaussian<T>& score, C ds, C* dq, C* dk, ReferenceGradients<C>* grads) const {
+  void DifferentiateOf(const Gaussian<SumType<T>>& score, C ds, C* dq, C* dk,
+                       ReferenceGradients<C>* grads) const {
     for (Index d = 0; d < D(); ++d) {
       const C a = A(score, d), z = q(d) - k(d);
       dq[d] -= ds * a * a * z;
@@ -162,7 +166,7 @@ struct Row {
 
 template <typename C, typename T>
 C Score(const Pair<C, T>& pair, C raw) {
-  const AttentionOptions<T>& o = pair.options;
+  const AttentionOptions<SumType<T>>& o = pair.options;
   C s = raw;
   if (o.softcap) s = static_cast<C>(*o.softcap) * std::tanh(s / static_cast<C>(*o.softcap));
   if (o.bias) s += static_cast<C>(Broadcast(*o.bias, pair.b, pair.h, pair.i, pair.j));
@@ -197,7 +201,8 @@ void Normalise(Row<C>* row) {
 }
 
 template <typename C, typename T>
-Row<C> MakeRow(const AttentionOptions<T>& o, const AttentionInputs<T>& in, Index b, Index h, Index i) {
+Row<C> MakeRow(const AttentionOptions<SumType<T>>& o, const AttentionInputs<T>& in, Index b, Index h,
+               Index i) {
   const Index L = in.q.shape[2], S = in.k.shape[2], G = in.k.shape[1];
   Pair<C, T> pair{o, in, b, h, h / (in.q.shape[1] / G), i, 0};
   Row<C> row;
@@ -236,7 +241,7 @@ C Weight(const Row<C>& row, std::size_t n) {
 }
 
 template <typename C, typename T, typename F>
-void ForEachRow(const AttentionOptions<T>& options, const AttentionInputs<T>& in, const F& f) {
+void ForEachRow(const AttentionOptions<SumType<T>>& options, const AttentionInputs<T>& in, const F& f) {
   const auto [B, H, L, D] = in.q.shape;
   for (Index b = 0; b < B; ++b) {
     for (Index h = 0; h < H; ++h) {
@@ -266,7 +271,8 @@ std::vector<C> ScoreGradient(const Row<C>& row, const std::vector<C>& dp, C dlse
 }  // namespace
 
 template <typename C, typename T>
-ReferenceOutputs<C> ReferenceForward(const AttentionOptions<T>& options, const AttentionInputs<T>& in) {
+ReferenceOutputs<C> ReferenceForward(const AttentionOptions<SumType<T>>& options,
+                                     const AttentionInputs<T>& in) {
   const auto [B, H, L, D] = in.q.shape;
   const Index S = in.k.shape[2], E = in.v.shape[3];
   const auto rows = static_cast<std::size_t>(B * H * L);
@@ -298,8 +304,8 @@ ReferenceOutputs<C> ReferenceForward(const AttentionOptions<T>& options, const A
 }
 
 template <typename C, typename T>
-ReferenceGradients<C> ReferenceBackward(const AttentionOptions<T>& options, const AttentionInputs<T>& in,
-                                        const AttentionUpstream<T>& up) {
+ReferenceGradients<C> ReferenceBackward(const AttentionOptions<SumType<T>>& options,
+                                        const AttentionInputs<T>& in, const AttentionUpstream<T>& up) {
   const auto [B, H, L, D] = in.q.shape;
   const Index width = D, S = in.k.shape[2], G = in.k.shape[1], E = in.v.shape[3];
   ReferenceGradients<C> r;
@@ -307,10 +313,10 @@ ReferenceGradients<C> ReferenceBackward(const AttentionOptions<T>& options, cons
   r.dk.assign(static_cast<std::size_t>(B * G * S * D), 0);
   r.dv.assign(static_cast<std::size_t>(B * G * S * E), 0);
   if (options.bias) r.dbias.assign(static_cast<std::size_t>(options.bias->size()), 0);
-  if (const auto* a = std::get_if<Additive<T>>(&options.score)) {
+  if (const auto* a = std::get_if<Additive<SumType<T>>>(&options.score)) {
     r.dw.assign(static_cast<std::size_t>(a->w.size()), 0);
   }
-  if (const auto* a = std::get_if<Gaussian<T>>(&options.score)) {
+  if (const auto* a = std::get_if<Gaussian<SumType<T>>>(&options.score)) {
     r.dprecision.assign(static_cast<std::size_t>(a->precision.size()), 0);
   }
   ForEachRow<C>(options, in, [&](Index b, Index h, Index i, std::size_t at, const Row<C>& row) {
@@ -351,14 +357,18 @@ ReferenceGradients<C> ReferenceBackward(const AttentionOptions<T>& options, cons
   return r;
 }
 
-#define REGARD_INSTANTIATE(C, T)                                                  \
-  template ReferenceOutputs<C> ReferenceForward<C, T>(const AttentionOptions<T>&, \
-                                                      const AttentionInputs<T>&); \
-  template ReferenceGradients<C> ReferenceBackward<C, T>(                         \
-      const AttentionOptions<T>&, const AttentionInputs<T>&, const AttentionUpstream<T>&);
+#define REGARD_INSTANTIATE(C, T)                                                           \
+  template ReferenceOutputs<C> ReferenceForward<C, T>(const AttentionOptions<SumType<T>>&, \
+                                                      const AttentionInputs<T>&);          \
+  template ReferenceGradients<C> ReferenceBackward<C, T>(                                  \
+      const AttentionOptions<SumType<T>>&, const AttentionInputs<T>&, const AttentionUpstream<T>&);
 REGARD_INSTANTIATE(double, float)
 REGARD_INSTANTIATE(float, float)
 REGARD_INSTANTIATE(double, double)
+REGARD_INSTANTIATE(double, BFloat16)
+REGARD_INSTANTIATE(float, BFloat16)
+REGARD_INSTANTIATE(double, Float16)
+REGARD_INSTANTIATE(float, Float16)
 #undef REGARD_INSTANTIATE
 
 }  // namespace regard::engine

@@ -1,8 +1,8 @@
 // Attention written down as its formulas, line by line, with everything held in memory: what the kernels are
 // tested against. It shares no code with them but the random generator.
 //
-// C is the type that is calculated in: double for the right values; T itself for "the same formula in the
-// same type", which says how large an error is fair.
+// C is the type that is calculated in: double for the right values; T itself, or float where T has 16 bits,
+// for "the same formula in the same type", which says how large an error is fair.
 #ifndef REGARD_ENGINE_KERNELS_REFERENCE_H_
 #define REGARD_ENGINE_KERNELS_REFERENCE_H_
 
@@ -27,11 +27,13 @@ struct ReferenceGradients {
 };
 
 template <typename C, typename T>
-ReferenceOutputs<C> ReferenceForward(const AttentionOptions<T>& options, const AttentionInputs<T>& inputs);
+ReferenceOutputs<C> ReferenceForward(const AttentionOptions<SumType<T>>& options,
+                                     const AttentionInputs<T>& inputs);
 
 // Of upstream only the gradients are read: the forward pass is computed again in C.
 template <typename C, typename T>
-ReferenceGradients<C> ReferenceBackward(const AttentionOptions<T>& options, const AttentionInputs<T>& inputs,
+ReferenceGradients<C> ReferenceBackward(const AttentionOptions<SumType<T>>& options,
+                                        const AttentionInputs<T>& inputs,
                                         const AttentionUpstream<T>& upstream);
 
 }  // namespace regard::engine

@@ -43,13 +43,14 @@ void SetScore(const Spec& s, TestRandom* random, Case<T>* c) {
       break;
     case TestScore::kAdditive:
     case TestScore::kAdditivePerHead:
-      c->w = random->Values<T, 2>({s.score == TestScore::kAdditive ? 1 : s.H, s.D}).Copy(s.layout);
-      c->options.score = Additive<T>{c->w.view()};
+      c->w = random->Values<SumType<T>, 2>({s.score == TestScore::kAdditive ? 1 : s.H, s.D}).Copy(s.layout);
+      c->options.score = Additive<SumType<T>>{c->w.view()};
       break;
     case TestScore::kGaussian:
     case TestScore::kGaussianPerDimension:
-      c->precision = random->Values<T, 1>({s.score == TestScore::kGaussian ? 1 : s.D}, 0.5, 1).Copy(s.layout);
-      c->options.score = Gaussian<T>{c->precision.view()};
+      c->precision =
+          random->Values<SumType<T>, 1>({s.score == TestScore::kGaussian ? 1 : s.D}, 0.5, 1).Copy(s.layout);
+      c->options.score = Gaussian<SumType<T>>{c->precision.view()};
       break;
   }
 }
@@ -110,22 +111,24 @@ void MakeTensors(const Spec& s, TestRandom* random, Case<T>* c) {
   c->q = random->Values<T, 4>({s.B, s.H, s.L, s.D}, s.scale).Copy(s.layout);
   c->k = random->Values<T, 4>({s.B, s.G, s.S, s.D}, s.scale).Copy(s.layout);
   c->v = random->Values<T, 4>({s.B, s.G, s.S, s.E}).Copy(s.layout);
+  using Sum = SumType<T>;
   const T mark = T(77);  // what is not written shows
+  const Sum sum_mark = 77;
   c->out = Tensor<T, 4>(outs, mark, s.layout);
   c->weights = Tensor<T, 4>(pairs, mark, s.layout);
-  c->lse = Tensor<T, 3>(rows, mark, s.layout);
-  c->log_prob = Tensor<T, 3>(rows, mark, s.layout);
+  c->lse = Tensor<Sum, 3>(rows, sum_mark, s.layout);
+  c->log_prob = Tensor<Sum, 3>(rows, sum_mark, s.layout);
   c->index = Tensor<std::int64_t, 3>(rows, 77, s.layout);
   c->dout = random->Values<T, 4>(outs).Copy(s.layout);
   c->dweights = random->Values<T, 4>(pairs).Copy(s.layout);
-  c->dlse = random->Values<T, 3>(rows).Copy(s.layout);
-  c->dlog_prob = random->Values<T, 3>(rows).Copy(s.layout);
+  c->dlse = random->Values<Sum, 3>(rows).Copy(s.layout);
+  c->dlog_prob = random->Values<Sum, 3>(rows).Copy(s.layout);
   c->dq = Tensor<T, 4>(c->q.shape(), mark, s.layout);
   c->dk = Tensor<T, 4>(c->k.shape(), mark, s.layout);
   c->dv = Tensor<T, 4>(c->v.shape(), mark, s.layout);
-  c->dbias = Tensor<T, 4>(c->bias.shape(), mark, s.layout);
-  c->dw = Tensor<T, 2>(c->w.shape(), mark, s.layout);
-  c->dprecision = Tensor<T, 1>(c->precision.shape(), mark, s.layout);
+  c->dbias = Tensor<Sum, 4>(c->bias.shape(), sum_mark, s.layout);
+  c->dw = Tensor<Sum, 2>(c->w.shape(), sum_mark, s.layout);
+  c->dprecision = Tensor<Sum, 1>(c->precision.shape(), sum_mark, s.layout);
 }
 
 }  // namespace
@@ -140,12 +143,12 @@ Case<T>::Case(const Spec& s) : spec(s) {
     std::array<std::int64_t, 4> shape = *s.bias_shape;
     const std::array<std::int64_t, 4> full{s.B, s.H, s.L, s.S};
     for (std::size_t d = 0; d < 4; ++d) shape[d] = shape[d] == 1 ? 1 : full[d];
-    bias = random.Values<T, 4>(shape).Copy(s.layout);
+    bias = random.Values<Sum, 4>(shape).Copy(s.layout);
     options.bias = bias.view();
   }
   if (s.alibi) {
-    slopes = random.Values<T, 1>({s.H}, 0.2, 0.3).Copy(s.layout);
-    options.alibi = Alibi<T>{slopes.view(), s.seed % 2 ? Corner::kTopLeft : Corner::kBottomRight};
+    slopes = random.Values<Sum, 1>({s.H}, 0.2, 0.3).Copy(s.layout);
+    options.alibi = Alibi<Sum>{slopes.view(), s.seed % 2 ? Corner::kTopLeft : Corner::kBottomRight};
   }
   if (s.dropout > 0) options.dropout = Dropout{s.dropout, s.seed};
   SetScore(s, &random, this);
@@ -178,8 +181,8 @@ AttentionGradients<T> Case<T>::Gradients() const {
   AttentionGradients<T> g;
   g.dq = dq.view(), g.dk = dk.view(), g.dv = dv.view();
   if (options.bias) g.dbias = dbias.view();
-  if (std::holds_alternative<Additive<T>>(options.score)) g.dw = dw.view();
-  if (std::holds_alternative<Gaussian<T>>(options.score)) g.dprecision = dprecision.view();
+  if (std::holds_alternative<Additive<Sum>>(options.score)) g.dw = dw.view();
+  if (std::holds_alternative<Gaussian<Sum>>(options.score)) g.dprecision = dprecision.view();
   return g;
 }
 
@@ -205,18 +208,34 @@ std::string Case<T>::Bits() const {
 
 template struct Case<float>;
 template struct Case<double>;
+template struct Case<BFloat16>;
+template struct Case<Float16>;
 
 namespace {
 
-// The largest difference; +inf where one is NaN or infinite and the other not the same.
+// The bound of the error of rounding x to T, relative to x, and below T's normal numbers.
+struct Rounding {
+  double relative = 0, smallest = 0;
+};
+template <typename T>
+constexpr Rounding kStored = {};
+template <>
+constexpr Rounding kStored<BFloat16> = {0x1p-8, 0};
+template <>
+constexpr Rounding kStored<Float16> = {0x1p-11, 0x1p-25};
+
+// The largest difference, beyond what rounding the right value may have made; +inf where one is NaN or
+// infinite and the other not the same.
 template <typename A>
-double LargestError(const std::vector<A>& a, const std::vector<double>& right) {
+double LargestError(const std::vector<A>& a, const std::vector<double>& right, Rounding rounding = {}) {
   double largest = 0;
   for (std::size_t n = 0; n < a.size(); ++n) {
     const double x = static_cast<double>(a[n]), y = right[n];
     if (x == y || (std::isnan(x) && std::isnan(y))) continue;
     const double error = std::abs(x - y);
-    largest = std::max(largest, std::isfinite(error) ? error : std::numeric_limits<double>::infinity());
+    largest =
+        std::max(largest, std::isfinite(error) ? error - std::abs(y) * rounding.relative - rounding.smallest
+                                               : std::numeric_limits<double>::infinity());
   }
   return largest;
 }
@@ -234,13 +253,14 @@ template <typename C>
 struct NamedResult {
   const char* name;
   std::vector<C> values;
+  Rounding rounding = {};  // beside those of the sums
 };
 
 // The formula written out in C.
 template <typename C, typename T>
-std::vector<NamedResult<C>> Formula(const Case<T>& c) {
+std::vector<NamedResult<C>> Formula(const Case<T>& c, const AttentionUpstream<T>& upstream) {
   auto f = ReferenceForward<C>(c.options, c.Inputs());
-  auto b = ReferenceBackward<C>(c.options, c.Inputs(), c.Upstream());
+  auto b = ReferenceBackward<C>(c.options, c.Inputs(), upstream);
   return {{"out", f.out},         {"lse", f.lse},
           {"weights", f.weights}, {"log_prob", f.log_prob},
           {"dq", b.dq},           {"dk", b.dk},
@@ -249,19 +269,49 @@ std::vector<NamedResult<C>> Formula(const Case<T>& c) {
 }
 
 template <typename T>
-std::vector<NamedResult<T>> Kernels(const Case<T>& c) {
-  return {{"out", c.out.Values()},         {"lse", c.lse.Values()},
-          {"weights", c.weights.Values()}, {"log_prob", c.log_prob.Values()},
-          {"dq", c.dq.Values()},           {"dk", c.dk.Values()},
-          {"dv", c.dv.Values()},           {"dbias", c.dbias.Values()},
-          {"dw", c.dw.Values()},           {"dprecision", c.dprecision.Values()}};
+std::vector<NamedResult<double>> Kernels(const Case<T>& c) {
+  const auto sums = [](const auto& tensor) {
+    const auto values = tensor.Values();
+    return std::vector<double>(values.begin(), values.end());
+  };
+  return {{"out", sums(c.out), kStored<T>},
+          {"lse", sums(c.lse)},
+          {"weights", sums(c.weights), kStored<T>},
+          {"log_prob", sums(c.log_prob)},
+          {"dq", sums(c.dq), kStored<T>},
+          {"dk", sums(c.dk), kStored<T>},
+          {"dv", sums(c.dv), kStored<T>},
+          {"dbias", sums(c.dbias)},
+          {"dw", sums(c.dw)},
+          {"dprecision", sums(c.dprecision)}};
+}
+
+// The upstream gradients with which ds_ij = p_ij (dp_ij - sum_j p_ij dp_ij + dlse_i) is what it becomes when
+// the sum is taken from out·dout, and out is stored in T: what rounding adds to the sum goes off dlse.
+template <typename T>
+AttentionUpstream<T> WithStoredOut(const Case<T>& c, const std::vector<double>& out) {
+  AttentionUpstream<T> upstream = c.Upstream();
+  if (sizeof(T) != 2 || !c.soft()) return upstream;
+  for (std::int64_t row = 0; row < c.dlse.size(); ++row) {
+    double added = 0;
+    for (std::int64_t at = row * c.spec.E; at < (row + 1) * c.spec.E; ++at) {
+      const double exact = out[static_cast<std::size_t>(at)];
+      added += (static_cast<double>(T(static_cast<float>(exact))) - exact) *
+               static_cast<double>(c.dout.Element(at));
+    }
+    float& dlse = c.dlse.Element(row);
+    dlse = (upstream.dlse ? dlse : 0) - static_cast<float>(added);
+  }
+  upstream.dlse = c.dlse.view();
+  return upstream;
 }
 
 // The largest error of each result of the formula written out in float32.
+template <typename T>
 std::vector<double> PlainErrors(const Spec& spec) {
-  const Case<float> c(spec);
-  const auto plain = Formula<float>(c);
-  const auto right = Formula<double>(c);
+  const Case<std::conditional_t<sizeof(T) == 2, T, float>> c(spec);
+  const auto right = Formula<double>(c, c.Upstream());
+  const auto plain = Formula<float>(c, WithStoredOut(c, right[0].values));
   std::vector<double> errors;
   for (std::size_t n = 0; n < plain.size(); ++n) {
     errors.push_back(LargestError(plain[n].values, right[n].values));
@@ -270,11 +320,12 @@ std::vector<double> PlainErrors(const Spec& spec) {
 }
 
 // The same for result n, the largest over calls that differ in their numbers alone.
+template <typename T>
 double PlainErrorOfOthers(Spec spec, std::size_t n, int calls) {
   double largest = 0;
   for (int call = 0; call < calls; ++call) {
     spec.seed += std::uint64_t{1} << 32;
-    largest = std::max(largest, PlainErrors(spec)[n]);
+    largest = std::max(largest, PlainErrors<T>(spec)[n]);
   }
   return largest;
 }
@@ -291,17 +342,17 @@ void CheckAgainstReference(const Spec& spec) {
   const Case<T> c(spec);
   c.Run();
   if (testing::Test::HasFatalFailure()) return;
-  const auto right = Formula<double>(c);
+  const auto right = Formula<double>(c, c.Upstream());
   const auto got = Kernels(c);
   if (!c.soft()) {
     EXPECT_EQ(c.index.Values(), (ReferenceForward<double>(c.options, c.Inputs()).index));
   }
 
-  const std::vector<double> plain = PlainErrors(spec);
-  constexpr double kEpsilon = std::numeric_limits<T>::epsilon();
+  const std::vector<double> plain = PlainErrors<T>(spec);
+  constexpr double kEpsilon = std::numeric_limits<SumType<T>>::epsilon();
   constexpr double kFiner = kEpsilon / std::numeric_limits<float>::epsilon();  // 1 for float
   // In float64 the reference errs as well, as much as the formula written out does.
-  constexpr double kFactor = std::is_same_v<T, float> ? 2 : 4;
+  constexpr double kFactor = std::is_same_v<T, double> ? 4 : 2;
   for (std::size_t n = 0; n < got.size(); ++n) {
     const char* name = got[n].name;
     if ((name == std::string("weights") && !spec.want_weights) ||
@@ -309,7 +360,7 @@ void CheckAgainstReference(const Spec& spec) {
       continue;
     }
     ASSERT_EQ(got[n].values.size(), right[n].values.size()) << name;
-    const double error = LargestError(got[n].values, right[n].values);
+    const double error = LargestError(got[n].values, right[n].values, got[n].rounding);
     // A gradient through the softmax is a difference, dp_ij - sum_j p_ij dp_ij, of numbers of the size of 1.
     const bool difference = name[0] == 'd' && name != std::string("dv");
     const double size = std::max(Largest(right[n].values), difference ? 1.0 : 0.0);
@@ -319,12 +370,14 @@ void CheckAgainstReference(const Spec& spec) {
     // well.
     const std::int64_t numbers = CountNonZero(right[n].values);
     const int others = numbers < 16 ? 48 : numbers < 256 ? 4 : 0;
-    const double fair = std::max(plain[n], PlainErrorOfOthers(spec, n, others));
+    const double fair = std::max(plain[n], PlainErrorOfOthers<T>(spec, n, others));
     EXPECT_LE(error, allowed(fair)) << name << ", of values up to " << Largest(right[n].values);
   }
 }
 
 template void CheckAgainstReference<float>(const Spec&);
 template void CheckAgainstReference<double>(const Spec&);
+template void CheckAgainstReference<BFloat16>(const Spec&);
+template void CheckAgainstReference<Float16>(const Spec&);
 
 }  // namespace regard::engine

@@ -57,27 +57,31 @@ struct Spec {
 
 template <typename T>
 struct Case {
+  using Sum = SumType<T>;
+
   explicit Case(const Spec& spec);
 
   Spec spec;
-  AttentionOptions<T> options;
+  AttentionOptions<Sum> options;
 
-  Tensor<T, 4> q, k, v, bias;
-  Tensor<T, 2> w;
-  Tensor<T, 1> precision, slopes;
+  Tensor<T, 4> q, k, v;
+  Tensor<Sum, 4> bias;
+  Tensor<Sum, 2> w;
+  Tensor<Sum, 1> precision, slopes;
   Tensor<std::int64_t, 2> lengths, query_segments, key_segments;
   Tensor<bool, 4> block_map, keep;
 
   Tensor<T, 4> out, weights;
-  Tensor<T, 3> lse, log_prob;
+  Tensor<Sum, 3> lse, log_prob;
   Tensor<std::int64_t, 3> index;
 
   Tensor<T, 4> dout, dweights;
-  Tensor<T, 3> dlse, dlog_prob;
+  Tensor<Sum, 3> dlse, dlog_prob;
 
-  Tensor<T, 4> dq, dk, dv, dbias;
-  Tensor<T, 2> dw;
-  Tensor<T, 1> dprecision;
+  Tensor<T, 4> dq, dk, dv;
+  Tensor<Sum, 4> dbias;
+  Tensor<Sum, 2> dw;
+  Tensor<Sum, 1> dprecision;
 
   bool soft() const { return std::holds_alternative<Softmax>(spec.normalizer); }
   AttentionInputs<T> Inputs() const { return {q.view(), k.view(), v.view()}; }
@@ -96,10 +100,13 @@ struct Case {
 
 extern template struct Case<float>;
 extern template struct Case<double>;
+extern template struct Case<BFloat16>;
+extern template struct Case<Float16>;
 
 // Runs the case, and checks every result against the reference in float64. In float32 the error may be at
 // most twice that of the formula written out in float32 (and of one rounding of the result); in float64, as
-// much less as its rounding is finer.
+// much less as its rounding is finer. With 16-bit storage a result may also be rounded once to it; and where
+// the formula of a gradient takes `out`, that is the one as stored.
 template <typename T>
 void CheckAgainstReference(const Spec& spec);
 
