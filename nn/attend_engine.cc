@@ -5,7 +5,6 @@
 #include <atomic>
 #include <functional>
 #include <optional>
-#include <type_traits>
 #include <vector>
 
 #include "nn/attend_op.h"
@@ -39,20 +38,29 @@ TensorView<T, kRank> View(const char* name, const at::Tensor& t) {
 }
 
 template <typename T>
-constexpr at::ScalarType kType = std::is_same_v<T, double> ? at::kDouble : at::kFloat;
+constexpr at::ScalarType kType = at::kFloat;
+template <>
+constexpr at::ScalarType kType<double> = at::kDouble;
+template <>
+constexpr at::ScalarType kType<BFloat16> = at::kBFloat16;
+template <>
+constexpr at::ScalarType kType<Float16> = at::kHalf;
 
-// The engine's view of a call, and the converted tensors that it looks at.
+// The engine's view of a call, and the converted tensors that it looks at. q, k and v are taken as they are
+// where the engine has their type T; everything else is converted to the type of the sums.
 template <typename T>
 class Prepared {
+  using Sum = regard::SumType<T>;
+
  public:
   explicit Prepared(const AttendCall& call) {
-    inputs = {Floats<4>("q", call.q), Floats<4>("k", call.k), Floats<4>("v", call.v)};
+    inputs = {Floats<T, 4>("q", call.q), Floats<T, 4>("k", call.k), Floats<T, 4>("v", call.v)};
     const AttendOptions& o = call.options;
     SetScore(call);
     options.softcap = o.softcap;
-    if (o.bias.defined()) options.bias = Floats<4>("bias", o.bias);
+    if (o.bias.defined()) options.bias = Floats<Sum, 4>("bias", o.bias);
     if (o.alibi_slopes.defined())
-      options.alibi = Alibi<T>{Floats<1>("alibi_slopes", o.alibi_slopes), o.corner};
+      options.alibi = Alibi<Sum>{Floats<Sum, 1>("alibi_slopes", o.alibi_slopes), o.corner};
     SetMask(o);
     const auto seed = static_cast<std::uint64_t>(call.seed.expect_int());
     if (o.normalizer == NormalizerKind::kArgmax) options.normalizer = Argmax{};
@@ -62,16 +70,16 @@ class Prepared {
     options.parallel_for = TorchParallelFor;
   }
 
-  AttentionOptions<T> options;
+  AttentionOptions<Sum> options;
   AttentionInputs<T> inputs;
 
  private:
-  template <std::size_t kRank>
-  TensorView<const T, kRank> Floats(const char* name, const at::Tensor& t) {
+  template <typename To, std::size_t kRank>
+  TensorView<const To, kRank> Floats(const char* name, const at::Tensor& t) {
     TORCH_CHECK_VALUE(at::isFloatingType(t.scalar_type()), name, " is ", t.scalar_type(),
                       "; expected a floating type");
-    kept_.push_back(t.detach().to(kType<T>));
-    return View<const T, kRank>(name, kept_.back());
+    kept_.push_back(t.detach().to(kType<To>));
+    return View<const To, kRank>(name, kept_.back());
   }
 
   TensorView<const std::int64_t, 2> Integers(const char* name, const at::Tensor& t) {
@@ -97,10 +105,10 @@ class Prepared {
         options.score = Cosine{ResolvedScale(call), o.eps};
         break;
       case ScoreKind::kAdditive:
-        options.score = Additive<T>{Floats<2>("additive_weight", o.additive_weight)};
+        options.score = Additive<Sum>{Floats<Sum, 2>("additive_weight", o.additive_weight)};
         break;
       case ScoreKind::kGaussian:
-        options.score = Gaussian<T>{Floats<1>("precision", o.precision)};
+        options.score = Gaussian<Sum>{Floats<Sum, 1>("precision", o.precision)};
         break;
     }
   }
@@ -140,19 +148,19 @@ AttendOutputs Forward(const AttendCall& call) {
   const AttendOptions& o = call.options;
   const bool hard = IsHard(call);
   const std::int64_t B = call.q.size(0), H = call.q.size(1), L = call.q.size(2), S = call.k.size(2);
-  const auto type = at::TensorOptions(kType<T>);
+  using Sum = regard::SumType<T>;
   AttendOutputs r;
-  r[kOut] = at::empty({B, H, L, call.v.size(3)}, type);
-  r[kLse] = at::empty(o.return_lse ? at::DimVector{B, H, L} : at::DimVector{0}, type);
-  r[kWeights] = at::empty(o.return_weights ? at::DimVector{B, H, L, S} : at::DimVector{0}, type);
+  r[kOut] = at::empty({B, H, L, call.v.size(3)}, kType<T>);
+  r[kLse] = at::empty(o.return_lse ? at::DimVector{B, H, L} : at::DimVector{0}, kType<Sum>);
+  r[kWeights] = at::empty(o.return_weights ? at::DimVector{B, H, L, S} : at::DimVector{0}, kType<T>);
   r[kIndex] = at::empty(hard ? at::DimVector{B, H, L} : at::DimVector{0}, at::kLong);
-  r[kLogProb] = at::empty(hard ? at::DimVector{B, H, L} : at::DimVector{0}, type);
+  r[kLogProb] = at::empty(hard ? at::DimVector{B, H, L} : at::DimVector{0}, kType<Sum>);
   AttentionOutputs<T> outputs;
   outputs.out = View<T, 4>("out", r[kOut]);
-  outputs.lse = ViewIf<T, 3>(o.return_lse, "lse", r[kLse]);
+  outputs.lse = ViewIf<Sum, 3>(o.return_lse, "lse", r[kLse]);
   outputs.weights = ViewIf<T, 4>(o.return_weights, "weights", r[kWeights]);
   outputs.index = ViewIf<std::int64_t, 3>(hard, "index", r[kIndex]);
-  outputs.log_prob = ViewIf<T, 3>(hard, "log_prob", r[kLogProb]);
+  outputs.log_prob = ViewIf<Sum, 3>(hard, "log_prob", r[kLogProb]);
   Check(AttentionForward(prepared.options, prepared.inputs, outputs));
   r[kOut] = r[kOut].to(call.q.scalar_type());
   r[kWeights] = r[kWeights].to(call.q.scalar_type());
@@ -163,33 +171,35 @@ template <typename T>
 AttendGradients Backward(const AttendCall& call, const AttendUpstream& up) {
   const Prepared<T> prepared(call);
   std::vector<at::Tensor> kept;
-  const auto floats = [&](const at::Tensor& t) -> const at::Tensor& {
-    kept.push_back(t.defined() ? t.detach().to(kType<T>) : t);
+  const auto as = [&](at::ScalarType type, const at::Tensor& t) -> const at::Tensor& {
+    kept.push_back(t.defined() ? t.detach().to(type) : t);
     return kept.back();
   };
+  using Sum = regard::SumType<T>;
   kept.reserve(8);
   AttentionUpstream<T> upstream;
-  upstream.out = View<const T, 4>("out", floats(up.out));
-  upstream.lse = View<const T, 3>("lse", floats(up.lse));
+  upstream.out = View<const T, 4>("out", as(kType<T>, up.out));
+  upstream.lse = View<const Sum, 3>("lse", as(kType<Sum>, up.lse));
   upstream.index = ViewIf<const std::int64_t, 3>(IsHard(call), "index", up.index);
-  upstream.dout = ViewIf<const T, 4>(up.dout.defined(), "dout", floats(up.dout));
-  upstream.dlse = ViewIf<const T, 3>(up.dlse.defined(), "dlse", floats(up.dlse));
-  upstream.dweights = ViewIf<const T, 4>(up.dweights.defined(), "dweights", floats(up.dweights));
-  upstream.dlog_prob = ViewIf<const T, 3>(up.dlog_prob.defined(), "dlog_prob", floats(up.dlog_prob));
+  upstream.dout = ViewIf<const T, 4>(up.dout.defined(), "dout", as(kType<T>, up.dout));
+  upstream.dlse = ViewIf<const Sum, 3>(up.dlse.defined(), "dlse", as(kType<Sum>, up.dlse));
+  upstream.dweights = ViewIf<const T, 4>(up.dweights.defined(), "dweights", as(kType<T>, up.dweights));
+  upstream.dlog_prob =
+      ViewIf<const Sum, 3>(up.dlog_prob.defined(), "dlog_prob", as(kType<Sum>, up.dlog_prob));
 
   AttendCall inputs = call;
   const auto tensors = inputs.Tensors();
   AttendGradients r;
   for (std::size_t n = 0; n < r.size(); ++n) {
-    if (up.needs[n]) r[n] = at::empty(tensors[n]->sizes(), kType<T>);
+    if (up.needs[n]) r[n] = at::empty(tensors[n]->sizes(), n < 3 ? kType<T> : kType<Sum>);
   }
   AttentionGradients<T> gradients;
   gradients.dq = ViewIf<T, 4>(up.needs[0], "dq", r[0]);
   gradients.dk = ViewIf<T, 4>(up.needs[1], "dk", r[1]);
   gradients.dv = ViewIf<T, 4>(up.needs[2], "dv", r[2]);
-  gradients.dbias = ViewIf<T, 4>(up.needs[3], "dbias", r[3]);
-  gradients.dw = ViewIf<T, 2>(up.needs[4], "dw", r[4]);
-  gradients.dprecision = ViewIf<T, 1>(up.needs[5], "dprecision", r[5]);
+  gradients.dbias = ViewIf<Sum, 4>(up.needs[3], "dbias", r[3]);
+  gradients.dw = ViewIf<Sum, 2>(up.needs[4], "dw", r[4]);
+  gradients.dprecision = ViewIf<Sum, 1>(up.needs[5], "dprecision", r[5]);
   Check(AttentionBackward(prepared.options, prepared.inputs, upstream, gradients));
   for (std::size_t n = 0; n < r.size(); ++n) {
     if (up.needs[n]) r[n] = r[n].to(tensors[n]->scalar_type());
@@ -197,15 +207,29 @@ AttendGradients Backward(const AttendCall& call, const AttendUpstream& up) {
   return r;
 }
 
+// f(T()), T being the engine's type for the call: its own, or float for what the engine does not have.
+template <typename F>
+auto InTypeOf(const AttendCall& call, const F& f) {
+  switch (call.q.scalar_type()) {
+    case at::kDouble:
+      return f(double());
+    case at::kBFloat16:
+      return f(BFloat16());
+    case at::kHalf:
+      return f(Float16());
+    default:
+      return f(float());
+  }
+}
+
 }  // namespace
 
 AttendOutputs EngineAttend(const AttendCall& call) {
-  return call.q.scalar_type() == at::kDouble ? Forward<double>(call) : Forward<float>(call);
+  return InTypeOf(call, [&]<typename T>(T) { return Forward<T>(call); });
 }
 
 AttendGradients EngineAttendBackward(const AttendCall& call, const AttendUpstream& upstream) {
-  return call.q.scalar_type() == at::kDouble ? Backward<double>(call, upstream)
-                                             : Backward<float>(call, upstream);
+  return InTypeOf(call, [&]<typename T>(T) { return Backward<T>(call, upstream); });
 }
 
 }  // namespace regard::nn

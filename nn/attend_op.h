@@ -48,7 +48,7 @@ inline at::ScalarType SumType(const AttendCall& call) {
 
 inline bool IsHard(const AttendCall& call) { return call.options.normalizer != NormalizerKind::kSoftmax; }
 
-// The CPU kernels: the engine on views of the tensors. 16-bit inputs are computed in float32.
+// The CPU kernels: the engine on views of the tensors. 16-bit inputs are summed in float32.
 AttendOutputs EngineAttend(const AttendCall& call);
 AttendGradients EngineAttendBackward(const AttendCall& call, const AttendUpstream& upstream);
 
