@@ -39,5 +39,18 @@ TEST(Misuse, AScoreIsOfTheTensorsType) {
   static_assert(!std::is_constructible_v<Score<float>, const char*>);
 }
 
+template <typename T>
+concept HasOptions = requires {
+  typename AttentionOptions<T>;
+};
+
+TEST(Misuse, SixteenBitsAreStorageAndNotCalculatedIn) {
+  static_assert(HasOptions<float> && HasOptions<double>);
+  static_assert(!HasOptions<BFloat16> && !HasOptions<Float16>);
+  static_assert(std::is_same_v<decltype(AttentionUpstream<Float16>::lse), View<const float, 3>>);
+  static_assert(!std::is_convertible_v<float, BFloat16>);  // rounding is asked for
+  static_assert(!std::is_convertible_v<BFloat16, Float16>);
+}
+
 }  // namespace
 }  // namespace regard

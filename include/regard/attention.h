@@ -16,10 +16,10 @@
 #ifndef REGARD_ATTENTION_H_
 #define REGARD_ATTENTION_H_
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <type_traits>
 
 #include "regard/half.h"
 #include "regard/mask.h"
@@ -33,11 +33,9 @@ namespace regard {
 // Runs task(0) .. task(count - 1), in any order and on any threads, and returns when all are done.
 using ParallelFor = std::function<void(std::int64_t count, const std::function<void(std::int64_t)>& task)>;
 
-// T is the SumType of the tensors.
-template <typename T>
+// T is the SumType of the tensors: tensors of BFloat16 or Float16 take AttentionOptions<float>.
+template <std::floating_point T>
 struct AttentionOptions {
-  static_assert(std::is_same_v<T, SumType<T>>, "16-bit tensors take AttentionOptions<float>");
-
   Score<T> score = ScaledDot{};
   std::optional<double> softcap;               // c > 0: s becomes c tanh(s / c)
   std::optional<TensorView<const T, 4>> bias;  // [B or 1, H or 1, L or 1, S or 1], added to s

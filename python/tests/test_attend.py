@@ -68,6 +68,41 @@ def test_operator_is_sound(options):
     opcheck(torch.ops.regard.attend.default, tuple(tensors()), options)
 
 
+SIXTEEN_BIT_OPTIONS = {
+    "plain": {},
+    "causal": {"causal": True, "corner": "bottom_right"},
+    "lengths": {"lengths": torch.tensor([0, 4]), "dropout": 0.3, "seed": 2},
+    "keep": {"keep": torch.tensor([[True, False, True, True, False]] * 2 + [[False] * 5])},
+    "window and bias": {"window": (1, 2), "bias": randn(H, 1, S), "softcap": 2.0},
+    "argmax": {"normalizer": "argmax", "exclude_self": True},
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("score", SCORES)
+@pytest.mark.parametrize("options", SIXTEEN_BIT_OPTIONS.values(), ids=SIXTEEN_BIT_OPTIONS)
+def test_sixteen_bits_give_what_float32_gives(options, score, dtype):
+    def call(type):
+        inputs = [t.to(dtype).to(type).requires_grad_() for t in tensors(requires_grad=False)]
+        arguments = {**options, **SCORES[score]}
+        for name, value in arguments.items():
+            if torch.is_tensor(value) and value.is_floating_point():
+                arguments[name] = value.detach().to(dtype).to(type).requires_grad_()
+                inputs.append(arguments[name])
+        r = regard.attend(*inputs[:3], score=score, return_lse=True, return_weights=True, **arguments)
+        outputs = [x for x in (r.out, r.weights, r.lse) if x.requires_grad]
+        up = [randn(*x.shape).to(dtype).to(x.dtype) for x in outputs]
+        gradients = torch.autograd.grad(outputs, inputs, up, allow_unused=True)
+        assert r.lse.dtype == torch.float32
+        assert all(x.dtype == type for x in (r.out, r.weights, *(g for g in gradients if g is not None)))
+        return r.out, r.weights, r.lse, *gradients
+
+    # One rounding of a result, and what the rounding of `out` adds to a gradient, a difference of such numbers.
+    eps = torch.finfo(dtype).eps
+    for stored, wide in zip(call(dtype), call(torch.float32)):
+        torch.testing.assert_close(stored.float(), wide, rtol=eps, atol=2 * eps)
+
+
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_compiles_into_one_graph(dynamic):
     def loss(q, k, v):
