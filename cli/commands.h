@@ -12,6 +12,7 @@ void AddTranslate(CLI::App& app);
 void AddEvaluate(CLI::App& app);
 void AddView(CLI::App& app);
 void AddAttend(CLI::App& app);
+void AddBench(CLI::App& app);
 void AddInfo(CLI::App& app);
 
 }  // namespace regard::cli

@@ -106,6 +106,7 @@ int Run(int argc, char** argv) {
   AddEvaluate(app);
   AddView(app);
   AddAttend(app);
+  AddBench(app);
   AddInfo(app);
 
   std::string name = app.get_name();

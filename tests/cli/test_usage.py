@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from .conftest import COMMAND, ROOT, fail, regard, succeed
 
-COMMANDS = ["quickstart", "train", "train pairs", "translate", "evaluate", "view", "attend", "info"]
+COMMANDS = ["quickstart", "train", "train pairs", "translate", "evaluate", "view", "attend", "bench", "info"]
 
 
 def test_version_is_that_of_the_project():
