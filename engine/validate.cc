@@ -305,15 +305,15 @@ Status ValidateBackward(const AttentionOptions<SumType<T>>& options, const Atten
   return check.status();
 }
 
-#define REGARD_INSTANTIATE(T)                                                                         \
-  template Status ValidateForward<T>(const AttentionOptions<SumType<T>>&, const AttentionInputs<T>&,  \
-                                     const AttentionOutputs<T>&);                                     \
-  template Status ValidateBackward<T>(const AttentionOptions<SumType<T>>&, const AttentionInputs<T>&, \
+#define REGARD_INSTANTIATE(Sum, T)                                                             \
+  template Status ValidateForward<T>(const AttentionOptions<Sum>&, const AttentionInputs<T>&,  \
+                                     const AttentionOutputs<T>&);                              \
+  template Status ValidateBackward<T>(const AttentionOptions<Sum>&, const AttentionInputs<T>&, \
                                       const AttentionUpstream<T>&, const AttentionGradients<T>&);
-REGARD_INSTANTIATE(float)
-REGARD_INSTANTIATE(double)
-REGARD_INSTANTIATE(BFloat16)
-REGARD_INSTANTIATE(Float16)
+REGARD_INSTANTIATE(float, float)
+REGARD_INSTANTIATE(double, double)
+REGARD_INSTANTIATE(float, BFloat16)
+REGARD_INSTANTIATE(float, Float16)
 #undef REGARD_INSTANTIATE
 
 }  // namespace regard::engine

@@ -357,18 +357,18 @@ ReferenceGradients<C> ReferenceBackward(const AttentionOptions<SumType<T>>& opti
   return r;
 }
 
-#define REGARD_INSTANTIATE(C, T)                                                           \
-  template ReferenceOutputs<C> ReferenceForward<C, T>(const AttentionOptions<SumType<T>>&, \
-                                                      const AttentionInputs<T>&);          \
-  template ReferenceGradients<C> ReferenceBackward<C, T>(                                  \
-      const AttentionOptions<SumType<T>>&, const AttentionInputs<T>&, const AttentionUpstream<T>&);
-REGARD_INSTANTIATE(double, float)
-REGARD_INSTANTIATE(float, float)
-REGARD_INSTANTIATE(double, double)
-REGARD_INSTANTIATE(double, BFloat16)
-REGARD_INSTANTIATE(float, BFloat16)
-REGARD_INSTANTIATE(double, Float16)
-REGARD_INSTANTIATE(float, Float16)
+#define REGARD_INSTANTIATE(C, Sum, T)                                               \
+  template ReferenceOutputs<C> ReferenceForward<C, T>(const AttentionOptions<Sum>&, \
+                                                      const AttentionInputs<T>&);   \
+  template ReferenceGradients<C> ReferenceBackward<C, T>(                           \
+      const AttentionOptions<Sum>&, const AttentionInputs<T>&, const AttentionUpstream<T>&);
+REGARD_INSTANTIATE(double, float, float)
+REGARD_INSTANTIATE(float, float, float)
+REGARD_INSTANTIATE(double, double, double)
+REGARD_INSTANTIATE(double, float, BFloat16)
+REGARD_INSTANTIATE(float, float, BFloat16)
+REGARD_INSTANTIATE(double, float, Float16)
+REGARD_INSTANTIATE(float, float, Float16)
 #undef REGARD_INSTANTIATE
 
 }  // namespace regard::engine
