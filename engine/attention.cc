@@ -12,6 +12,7 @@
 #include "engine/kernels/backward.h"
 #include "engine/kernels/forward.h"
 #include "engine/kernels/problem.h"
+#include "engine/kernels/tiled_backward.h"
 #include "engine/kernels/tiled_forward.h"
 #include "engine/run_tasks.h"
 #include "engine/storage.h"
@@ -161,7 +162,7 @@ Status OutOfMemory() {
 template <typename T>
 class PackedTensor {
  public:
-  PackedTensor(const TensorView<const T, 4>& from, bool panels, bool rows) : from_(from) {
+  PackedTensor(const TensorView<const T, 4>& from, bool panels, bool rows, bool clean = false) : from_(from) {
     const Index B = from.shape[0], G = from.shape[1], S = from.shape[2], D = from.shape[3];
     panels_ = {nullptr, G, CeilDiv(S, kTileKeys), D};
     if (panels) {
@@ -169,10 +170,14 @@ class PackedTensor {
       panels_.data = panel_memory_.data();
     }
     rows_ = {from.data, from.strides[0], from.strides[1], from.strides[2], nullptr};
-    if (rows && !LiesInVectors(from)) {
+    if (rows && (clean || !LiesInVectors(from))) {
       const Index width = Padded(D);
       row_memory_ = Buffer<T>(static_cast<std::size_t>(B * G * S * width));
       rows_ = {row_memory_.data(), G * S * width, S * width, width, row_memory_.data()};
+    }
+    if (clean) {
+      spoilt_ = Buffer<std::uint8_t>(static_cast<std::size_t>(B * G * S));
+      rows_.spoilt = spoilt_.data();
     }
   }
 
@@ -187,6 +192,7 @@ class PackedTensor {
  private:
   TensorView<const T, 4> from_;
   Buffer<T> panel_memory_, row_memory_;
+  Buffer<std::uint8_t> spoilt_;
   Panels<T> panels_;
   PaddedRows<T> rows_;
 };
@@ -216,14 +222,17 @@ Status Forward(const AttentionOptions<T>& options, const AttentionInputs<T>& inp
   const Problem<T>& p = plan.problem();
   if ((p.score == ScoreKind::kDot || p.score == ScoreKind::kCosine) && p.soft() && p.S > 0) {
     const PackedTensor<T> keys(p.k, true, false), values(p.v, false, true);
-    bool enough_memory = false;
-    const bool finite = PackAll<T>(options, {&keys, &values}, &enough_memory);
-    if (enough_memory && (finite || p.mask->none())) {
-      const TiledForwardCall<T> call{p, outputs, keys.panels(), values.rows(), RowBlocks(p)};
-      const bool done = RunChunks(options, Bundle(p, call.blocks.count),
-                                  [&](Index, Index first, Index last) { TiledForwardRange(call, first, last); });
-      return done ? Status() : OutOfMemory();
+    bool done = false;
+    const bool finite = PackAll<T>(options, {&keys, &values}, &done);
+    std::optional<PackedTensor<T>> clean;
+    if (done && !finite && !p.mask->none()) {
+      PackAll<T>(options, {&clean.emplace(p.v, false, true, true)}, &done);
     }
+    const TiledForwardCall<T> call{p, outputs, keys.panels(), clean ? clean->rows() : values.rows(),
+                                   RowBlocks(p)};
+    done = done && RunChunks(options, Bundle(p, call.blocks.count),
+                             [&](Index, Index first, Index last) { TiledForwardRange(call, first, last); });
+    return done ? Status() : OutOfMemory();
   }
   const ForwardCall<T> call{plan.problem(), outputs};
   const bool done = RunChunks(options, Bundle(call.problem, call.tasks()),
@@ -264,6 +273,36 @@ void WriteParameter(const BackwardCall<T>& call, Index chunks, const AttentionGr
   }
 }
 
+// Whether no number that a masked pair could spoil is NaN or infinite.
+template <typename T>
+bool IsAllFinite(const AttentionOptions<T>& options, const BackwardCall<T>& call) {
+  const Problem<T>& p = call.problem;
+  if (p.mask->none()) return true;
+  const PackedTensor<T> q(p.q, false, false), k(p.k, false, false), v(p.v, false, false);
+  std::vector<const PackedTensor<T>*> tensors = {&q, &k, &v};
+  std::optional<PackedTensor<T>> dout;
+  if (call.upstream.dout) tensors.push_back(&dout.emplace(*call.upstream.dout, false, false));
+  bool enough_memory = false;
+  return PackAll<T>(options, tensors, &enough_memory) && enough_memory;
+}
+
+// dq, dk and dv by tiles.
+template <typename T>
+bool TiledBackwardAll(const AttentionOptions<T>& options, const BackwardCall<T>& call) {
+  TiledBackwardCall<T> tiled{call.problem, call.upstream, call.gradients, call.row_term};
+  tiled.spoilt = !IsAllFinite(options, call);
+  tiled.parts = BackwardParts(call.problem);
+  Buffer<T> query_gradients(static_cast<std::size_t>(tiled.tasks() * tiled.query_gradient_size()));
+  tiled.query_gradients = query_gradients.data();
+  bool done = RunChunks(options, Bundle(call.problem, tiled.tasks()),
+                        [&](Index, Index first, Index last) { TiledBackwardRange(tiled, first, last); });
+  if (done && call.gradients.dq) {
+    done = RunChunks(options, Bundle(call.problem, call.problem.B * call.problem.H),
+                     [&](Index, Index first, Index last) { ReduceQueryGradient(tiled, first, last); });
+  }
+  return done;
+}
+
 template <typename T>
 Status Backward(const AttentionOptions<T>& options, const AttentionInputs<T>& inputs,
                 const AttentionUpstream<T>& upstream, const AttentionGradients<T>& grads) {
@@ -282,11 +321,17 @@ Status Backward(const AttentionOptions<T>& options, const AttentionInputs<T>& in
   };
   const auto run_pass = [&](BackwardPass pass) { run(pass, Bundle(p, call.tasks(pass))); };
 
+  const bool tiled = p.soft() && (p.score == ScoreKind::kDot || p.score == ScoreKind::kCosine) && p.S > 0;
   Buffer<T> row_term, parameter_sums;
-  if (p.soft() && !call.row_in_tile()) {
+  if (p.soft() && (!call.row_in_tile() || (tiled && p.S > kTileKeys))) {
     row_term = Buffer<T>(static_cast<std::size_t>(p.B * p.H * p.L));
     call.row_term = row_term.data();
     run_pass(BackwardPass::kRowTerm);
+  }
+  if (tiled) {
+    done = done && TiledBackwardAll(options, call);
+    if (grads.dbias) run_pass(BackwardPass::kBias);
+    return done ? Status() : OutOfMemory();
   }
   const bool parameter = grads.dw || grads.dprecision;
   const bool query = grads.dq || parameter, key = grads.dk || grads.dv;

@@ -38,7 +38,7 @@ TYPED_TEST(Storage, ScoresBeyondTheRangeOfFloat16AreFinite) {
   EXPECT_TRUE(ResultsAreFinite(c));
   float largest = 0;
   for (float lse : c.lse.Values()) largest = std::max(largest, lse);
-  EXPECT_GT(largest, 65504.0f);  // it is the scores that are beyond
+  EXPECT_GT(largest, 65504.0f);              // it is the scores that are beyond
   EXPECT_LT(largest, 576.0f * 384 * 2 + 3);  // 383 is 384 in bfloat16
 }
 

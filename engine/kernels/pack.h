@@ -8,8 +8,8 @@
 
 namespace regard::engine {
 
-// Panels of a tensor [B, G, S, D]: kPanel rows side by side, [B, G, S / kPanel, D, kPanel], so that one vector
-// holds the same dimension of several rows. S is rounded up to whole tiles; what is beyond it is 0.
+// Panels of a tensor [B, G, S, D]: kPanel rows side by side, [B, G, S / kPanel, D, kPanel], so that one
+// vector holds the same dimension of several rows. S is rounded up to whole tiles; what is beyond it is 0.
 template <typename T>
 struct Panels {
   T* data = nullptr;
@@ -19,13 +19,18 @@ struct Panels {
   T* Tile(Index b, Index g, Index tile) const { return data + ((b * G + g) * tiles + tile) * kTileKeys * D; }
 };
 
-// Rows of a tensor [B, G, S, D], each of whole vectors: the tensor itself where it lies so, or a copy, with 0
-// beyond D.
+// Rows of a tensor [B, G, S, D], each of whole aligned vectors: the tensor itself where it lies so, or a
+// copy, with 0 beyond D.
+//
+// Where a mask is given, a product with the weights would let a NaN or an infinity of a masked row through
+// (0 NaN is NaN). A `clean` copy has 0 in their place, and marks the row in `spoilt`: the kernels add what it
+// does to the pairs that are allowed.
 template <typename T>
 struct PaddedRows {
   const T* data = nullptr;
   Index batch_stride = 0, head_stride = 0, stride = 0;  // in elements
   T* copy = nullptr;                                    // null: not needed
+  std::uint8_t* spoilt = nullptr;                       // [B, G, S]; null: the copy is not clean
 
   const T* Row(Index b, Index g, Index j) const {
     return data + b * batch_stride + g * head_stride + j * stride;
@@ -34,7 +39,8 @@ struct PaddedRows {
 
 template <typename T>
 bool LiesInVectors(const TensorView<const T, 4>& t) {
-  return t.shape[3] % kPad == 0 && t.strides[2] == t.shape[3];
+  return t.shape[3] % kPad == 0 && t.strides[2] == t.shape[3] && t.strides[0] % kPad == 0 &&
+         t.strides[1] % kPad == 0 && reinterpret_cast<std::uintptr_t>(t.data) % kAlignment == 0;
 }
 
 // Writes one tile of one key head, kTileKeys rows from row tile * kTileKeys on. Returns false when one of

@@ -29,7 +29,7 @@ HWY_INLINE constexpr std::size_t LanesOf() {
   return HWY_LANES(T) < kPad ? HWY_LANES(T) : kPad;
 }
 template <typename T>
-inline constexpr std::size_t kPanel = kPanelVectors * LanesOf<T>();
+inline constexpr std::size_t kPanel = kPanelVectors* LanesOf<T>();
 
 // One block: C [rows, vectors] = (C +) A [rows, K] B [K, vectors]. kAcross: A lies as [K, rows].
 template <typename T>

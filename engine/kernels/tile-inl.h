@@ -13,6 +13,7 @@
 
 #include "engine/base/memory.h"
 #include "engine/kernels/exp-inl.h"
+#include "engine/kernels/pack-inl.h"
 #include "engine/kernels/pack.h"
 #include "engine/kernels/product-inl.h"
 #include "engine/kernels/random-inl.h"
@@ -45,17 +46,21 @@ class ScoreTile {
  public:
   static constexpr std::size_t kStride = static_cast<std::size_t>(kTileKeys);
 
-  ScoreTile(const Problem<T>& problem, const Panels<T>& keys, Scratch* scratch)
+  // with_slope: Compute also leaves d score / d raw score, where the two differ by more than a sum.
+  ScoreTile(const Problem<T>& problem, bool with_slope, Scratch* scratch)
       : p_(problem),
-        keys_(keys),
         D_(static_cast<std::size_t>(p_.D)),
+        q_stride_(static_cast<std::size_t>(Padded(p_.D))),
         plain_(p_.score == ScoreKind::kDot && p_.scale > 0 && !p_.softcap && !p_.bias &&
                p_.slopes == nullptr),
-        q_(scratch->Take<T>(kBlockRows * D_ + kPad)),
+        q_(scratch->Take<T>(kBlockRows * q_stride_)),
         s_(scratch->Take<T>(kBlockRows * kStride)),
         ranges_(scratch->Take<RowRange>(kBlockRows)),
         groups_(scratch->Take<RowRange>(kBlockRows / kRows + 1)),
-        allowed_(scratch->Take<std::uint8_t>(kStride)) {}
+        allowed_(scratch->Take<std::uint8_t>(kStride)) {
+    if (with_slope && p_.softcap) slope_ = scratch->Take<T>(kBlockRows * kStride);
+    if (with_slope && p_.score == ScoreKind::kCosine) raw_ = scratch->Take<T>(kBlockRows * kStride);
+  }
 
   // What the numbers in the tile are multiplied by to be exponents of 2.
   T exponent_scale() const {
@@ -64,7 +69,13 @@ class ScoreTile {
   const RowBlock& block() const { return block_; }
   std::size_t rows() const { return static_cast<std::size_t>(block_.rows()); }
   T* s(std::size_t row) const { return s_ + row * kStride; }
-  const T* q(std::size_t row) const { return q_ + row * D_; }
+  // Null: 1 everywhere.
+  const T* slope(std::size_t row) const { return slope_ == nullptr ? nullptr : slope_ + row * kStride; }
+  // The raw scores; for a cosine.
+  const T* raw(std::size_t row) const { return raw_ + row * kStride; }
+  // The block's queries, [rows, q_stride], 0 beyond D.
+  const T* q(std::size_t row) const { return q_ + row * q_stride_; }
+  std::size_t q_stride() const { return q_stride_; }
   const RowRange& range(std::size_t row) const { return ranges_[row]; }
   // All ranges of the kRows rows from `row` on.
   const RowRange& group(std::size_t row) const { return groups_[row / kRows]; }
@@ -77,8 +88,19 @@ class ScoreTile {
     block_ = block;
     for (std::size_t r = 0; r < rows(); ++r) {
       const T* from = RowsOf(p_.q, block_.b, head(r))[query(r)];
-      std::copy(from, from + D_, q_ + r * D_);
+      T* to = q_ + r * q_stride_;
+      std::copy(from, from + D_, to);
+      std::fill(to + D_, to + q_stride_, T(0));
     }
+  }
+
+  // Whether the mask allows the pair of a row and a key of this tile.
+  bool Allows(std::size_t r, std::size_t x) const {
+    if (x < range(r).lo || x >= range(r).hi) return false;
+    std::uint8_t allowed = 1;
+    const Index j = j0_ + static_cast<Index>(x);
+    if (pairwise_) p_.mask->TakeAway(block_.b, head(r), query(r), j, j + 1, &allowed);
+    return allowed != 0;
   }
 
   // Keys from j0 on. False: the mask allows no pair.
@@ -107,18 +129,17 @@ class ScoreTile {
     return any;
   }
 
-  // The scores, -inf where the mask forbids a pair; in whole vectors around each row's range.
+  // The scores, -inf where the mask forbids a pair; in whole vectors around each row's range. `panel` is the
+  // first of the tile's panels of keys.
   template <typename Score>
-  HWY_INLINE void Compute(const Score& score) {
+  HWY_INLINE void Compute(const Score& score, const T* panel) {
     constexpr std::size_t kWidth = kPanel<T>;
-    const T* panel = keys_.Tile(block_.b, block_.g, j0_ / kTileKeys);
     for (std::size_t x = 0; x < kStride; x += kWidth, panel += kWidth * D_) {
       for (std::size_t r = 0; r < rows(); r += kRows) {
         const RowRange& g = group(r);
         if (g.hi <= x || g.lo >= x + kWidth) continue;
-        const std::size_t vectors =
-            std::min(kPanelVectors, (g.hi - x + LanesOf<T>() - 1) / LanesOf<T>());
-        score.Block(group_rows(r), vectors, q(r), panel, D_, s(r) + x, kStride);
+        const std::size_t vectors = std::min(kPanelVectors, (g.hi - x + LanesOf<T>() - 1) / LanesOf<T>());
+        score.Block(group_rows(r), vectors, q(r), q_stride_, panel, D_, s(r) + x, kStride);
       }
     }
     for (std::size_t r = 0; r < rows(); ++r) {
@@ -178,19 +199,23 @@ class ScoreTile {
     T* row = s(r);
     score.Finish(RowPlace{block_.b, h, block_.g, i, j0_}, keys, row);
     const std::size_t first = keys.FirstVector<T>(), end = keys.EndVector<T>();
+    if (raw_ != nullptr) std::copy(row + first, row + end, raw_ + r * kStride + first);
     if (p_.softcap) {
-      const auto c = hn::Set(d, *p_.softcap);
+      const auto c = hn::Set(d, *p_.softcap), one = hn::Set(d, T(1));
       for (std::size_t x = first; x < end; x += LanesOf<T>()) {
-        hn::Store(hn::Mul(c, Tanh<T>(hn::Div(hn::Load(d, row + x), c))), d, row + x);
+        const auto t = Tanh<T>(hn::Div(hn::Load(d, row + x), c));
+        hn::Store(hn::Mul(c, t), d, row + x);
+        if (slope_ != nullptr) hn::Store(hn::NegMulAdd(t, t, one), d, slope_ + r * kStride + x);
       }
     }
     if (p_.bias) AddBias(&(*p_.bias)(block_.b, h, i, j0_), p_.bias->strides[3], keys, row);
     if (p_.slopes != nullptr) {
       const auto slope = hn::Set(d, p_.slopes[h * p_.slopes_stride]);
-      const Index place = i + p_.alibi_shift - j0_;  // fits T: both are numbers of keys
+      const auto lane = hn::Iota(d, 0);
+      const Index place = i + p_.alibi_shift - j0_;
       for (std::size_t x = first; x < end; x += LanesOf<T>()) {
-        const auto distance = hn::Abs(hn::Sub(hn::Iota(d, static_cast<T>(x)), hn::Set(d, static_cast<T>(place))));
-        hn::Store(hn::NegMulAdd(slope, distance, hn::Load(d, row + x)), d, row + x);
+        const auto offset = hn::Add(lane, hn::Set(d, static_cast<T>(static_cast<Index>(x) - place)));
+        hn::Store(hn::NegMulAdd(slope, hn::Abs(offset), hn::Load(d, row + x)), d, row + x);
       }
     }
   }
@@ -207,14 +232,15 @@ class ScoreTile {
   }
 
   const Problem<T>& p_;
-  const Panels<T>& keys_;
-  std::size_t D_;
+  std::size_t D_, q_stride_;
   bool plain_;
   bool pairwise_ = false;
   RowBlock block_{};
   Index j0_ = 0;
   T* q_;
   T* s_;
+  T* slope_ = nullptr;
+  T* raw_ = nullptr;
   RowRange* ranges_;
   RowRange* groups_;
   std::uint8_t* allowed_;

@@ -34,7 +34,7 @@ class TiledForward {
         p_(call.problem),
         outputs_(call.outputs),
         score_(score),
-        tile_(p_, call.keys, scratch),
+        tile_(p_, false, scratch),
         scale_(tile_.exponent_scale()),
         width_(static_cast<std::size_t>(Padded(p_.E))),
         max_(scratch->Take<T>(kBlockRows)),
@@ -48,15 +48,18 @@ class TiledForward {
     std::fill(acc_, acc_ + tile_.rows() * width_, T(0));
     for (Index j0 = 0; j0 < p_.S; j0 += kTileKeys) {
       if (!tile_.SetTile(j0)) continue;
-      tile_.Compute(score_);
+      tile_.Compute(score_, Panel());
       for (std::size_t r = 0; r < tile_.rows(); ++r) Exponentials(r);
       AddValues();
+      if (call_.values.spoilt != nullptr) AddSpoiltValues();
     }
     for (std::size_t r = 0; r < tile_.rows(); ++r) Finish(r);
     if (outputs_.weights) WriteWeights();
   }
 
  private:
+  const T* Panel() const { return call_.keys.Tile(tile_.block().b, tile_.block().g, tile_.j0() / kTileKeys); }
+
   // From scores to p = exp(s - m), 0 where the rows of a group see a key that this one does not.
   HWY_INLINE void Exponentials(std::size_t r) {
     const Lanes<T> d;
@@ -121,6 +124,22 @@ class TiledForward {
     }
   }
 
+  // What the values that are NaN or infinite do to the rows that see them.
+  HWY_NOINLINE void AddSpoiltValues() {
+    const RowBlock& block = tile_.block();
+    const Rows<T> v = RowsOf(p_.v, block.b, block.g);
+    const Index j0 = tile_.j0(), j1 = std::min(j0 + kTileKeys, p_.S);
+    const std::uint8_t* spoilt = call_.values.spoilt + (block.b * p_.G + block.g) * p_.S;
+    for (Index j = j0; j < j1; ++j) {
+      if (!spoilt[j]) continue;
+      const auto x = static_cast<std::size_t>(j - j0);
+      for (std::size_t r = 0; r < tile_.rows(); ++r) {
+        if (tile_.Allows(r, x))
+          AddSpoilt(tile_.s(r)[x], v[j], static_cast<std::size_t>(p_.E), acc_ + r * width_);
+      }
+    }
+  }
+
   void Finish(std::size_t r) {
     const Index b = tile_.block().b, h = tile_.head(r), i = tile_.query(r);
     const T sum = SumOf<T>(hn::Load(Lanes<T>(), sum_ + r * LanesOf<T>()));
@@ -129,8 +148,7 @@ class TiledForward {
     T* out = outputs_.out.data + b * outputs_.out.strides[0] + h * outputs_.out.strides[1] +
              i * outputs_.out.strides[2];
     const Index stride = outputs_.out.strides[3];
-    const T factor = sees ? T(1) / sum : T(0);
-    for (Index e = 0; e < p_.E; ++e) out[e * stride] = sees ? acc[e] * factor : T(0);
+    for (Index e = 0; e < p_.E; ++e) out[e * stride] = sees ? acc[e] / sum : T(0);
     if (outputs_.lse) {
       (*outputs_.lse)(b, h, i) =
           sees ? static_cast<T>(static_cast<double>(max_[r]) * kLn2 + std::log(static_cast<double>(sum)))
@@ -147,7 +165,7 @@ class TiledForward {
     const auto scale = hn::Set(d, scale_);
     for (Index j0 = 0; j0 < p_.S; j0 += kTileKeys) {
       const bool any = tile_.SetTile(j0);
-      if (any) tile_.Compute(score_);
+      if (any) tile_.Compute(score_, Panel());
       const Index n = std::min(kTileKeys, p_.S - j0);
       for (std::size_t r = 0; r < tile_.rows(); ++r) {
         T* to = &weights(tile_.block().b, tile_.head(r), tile_.query(r), j0);

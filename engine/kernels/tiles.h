@@ -8,7 +8,8 @@
 
 namespace regard::engine {
 
-// Rows of a block: queries i0 <= i < i1 of heads h0 <= h < h0 + heads, which share a key head; i runs fastest.
+// Rows of a block: queries i0 <= i < i1 of heads h0 <= h < h0 + heads, which share a key head; i runs
+// fastest.
 struct RowBlock {
   Index b, g, h0, heads, i0, i1;
 
@@ -19,7 +20,7 @@ struct RowBlock {
 // The blocks of a call. A block holds up to kBlockRows queries of one head, or all queries of several heads
 // of a group, where a head has few.
 inline constexpr Index kBlockRows = 96;
-inline constexpr Index kTileKeys = 128;
+inline constexpr Index kTileKeys = 256;
 
 struct RowBlocks {
   template <typename T>
@@ -41,9 +42,12 @@ struct RowBlocks {
     const Index first = n % per_group * heads;
     n /= per_group;
     const Index g = n % G;
-    return {n / G,         g,
-            g * group + first, std::min(heads, group - first),
-            part * queries,    std::min(part * queries + queries, L)};
+    return {n / G,
+            g,
+            g * group + first,
+            std::min(heads, group - first),
+            part * queries,
+            std::min(part * queries + queries, L)};
   }
 
   Index H, G, L, group, heads, queries, per_group, per_head, count;

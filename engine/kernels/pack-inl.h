@@ -1,0 +1,119 @@
+// Rows of keys, transposed into panels.
+#if defined(REGARD_ENGINE_KERNELS_PACK_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef REGARD_ENGINE_KERNELS_PACK_INL_H_
+#undef REGARD_ENGINE_KERNELS_PACK_INL_H_
+#else
+#define REGARD_ENGINE_KERNELS_PACK_INL_H_
+#endif
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/kernels/product-inl.h"
+#include "engine/kernels/tiles.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace regard::engine::HWY_NAMESPACE {
+
+#if HWY_TARGET != HWY_SCALAR
+// Row block * kBlock + m of the panel in block `block` of each vector: kBlock numbers from `from` on.
+template <typename T, std::size_t kBlock>
+HWY_INLINE Vector<T> LoadBlocks(const T* from, Index stride) {
+  const Lanes<T> d;
+  auto v = hn::LoadDup128(d, from);
+  HWY_UNROLL(4) for (std::size_t block = 1; block * kBlock < LanesOf<T>(); ++block) {
+    const auto row = hn::LoadDup128(d, from + static_cast<Index>(block * kBlock) * stride);
+    v = hn::IfThenElse(hn::FirstN(d, block * kBlock), v, row);
+  }
+  return v;
+}
+
+// out [kBlock, kPanel], one vector of each row = the transpose of rows [kLanes, kBlock]
+HWY_INLINE void TransposeVector(const double* rows, Index stride, double* out) {
+  const Lanes<double> d;
+  const auto v0 = LoadBlocks<double, 2>(rows, stride), v1 = LoadBlocks<double, 2>(rows + stride, stride);
+  hn::Store(hn::InterleaveLower(d, v0, v1), d, out);
+  hn::Store(hn::InterleaveUpper(d, v0, v1), d, out + kPanel<double>);
+}
+
+HWY_INLINE void TransposeVector(const float* rows, Index stride, float* out) {
+  const Lanes<float> d;
+  const hn::Repartition<double, Lanes<float>> dd;
+  const auto v0 = LoadBlocks<float, 4>(rows, stride), v1 = LoadBlocks<float, 4>(rows + stride, stride);
+  const auto v2 = LoadBlocks<float, 4>(rows + 2 * stride, stride);
+  const auto v3 = LoadBlocks<float, 4>(rows + 3 * stride, stride);
+  const auto low01 = hn::BitCast(dd, hn::InterleaveLower(d, v0, v1));
+  const auto low23 = hn::BitCast(dd, hn::InterleaveLower(d, v2, v3));
+  const auto high01 = hn::BitCast(dd, hn::InterleaveUpper(d, v0, v1));
+  const auto high23 = hn::BitCast(dd, hn::InterleaveUpper(d, v2, v3));
+  constexpr std::size_t kWidth = kPanel<float>;
+  hn::Store(hn::BitCast(d, hn::InterleaveLower(dd, low01, low23)), d, out);
+  hn::Store(hn::BitCast(d, hn::InterleaveUpper(dd, low01, low23)), d, out + kWidth);
+  hn::Store(hn::BitCast(d, hn::InterleaveLower(dd, high01, high23)), d, out + 2 * kWidth);
+  hn::Store(hn::BitCast(d, hn::InterleaveUpper(dd, high01, high23)), d, out + 3 * kWidth);
+}
+#endif
+
+// out [D, kPanel] = the transpose of rows [count, D], 0 beyond count
+template <typename T>
+HWY_INLINE void PackPanel(const T* rows, Index stride, std::size_t count, std::size_t D, T* out) {
+  constexpr std::size_t kWidth = kPanel<T>;
+  if (count < kWidth) std::fill(out, out + kWidth * D, T(0));
+  std::size_t done = 0;  // dimensions
+#if HWY_TARGET != HWY_SCALAR
+  constexpr std::size_t kBlock = 16 / sizeof(T);
+  if (count == kWidth) {
+    for (; done + kBlock <= D; done += kBlock) {
+      for (std::size_t x = 0; x < kWidth; x += LanesOf<T>()) {
+        TransposeVector(rows + static_cast<Index>(x) * stride + done, stride, out + done * kWidth + x);
+      }
+    }
+  }
+#endif
+  for (std::size_t x = 0; x < count; ++x) {
+    for (std::size_t at = done; at < D; ++at) out[at * kWidth + x] = rows[static_cast<Index>(x) * stride + at];
+  }
+}
+
+// to [width] = from [size], then 0
+template <typename T>
+HWY_INLINE void CopyRow(const T* from, std::size_t size, std::size_t width, T* to) {
+  std::copy(from, from + size, to);
+  std::fill(to + size, to + width, T(0));
+}
+
+// The same with 0 for every NaN and infinity. Returns whether there was one.
+template <typename T>
+HWY_INLINE bool CopyCleanRow(const T* from, std::size_t size, std::size_t width, T* to) {
+  bool spoilt = false;
+  for (std::size_t at = 0; at < size; ++at) {
+    const bool finite = std::isfinite(from[at]);
+    to[at] = finite ? from[at] : T(0);
+    spoilt = spoilt || !finite;
+  }
+  std::fill(to + size, to + width, T(0));
+  return spoilt;
+}
+
+// What CopyCleanRow left out of `row` in to += factor row.
+template <typename T>
+HWY_INLINE void AddSpoilt(T factor, const T* row, std::size_t size, T* to) {
+  for (std::size_t at = 0; at < size; ++at) {
+    if (!std::isfinite(row[at])) to[at] += factor * row[at];
+  }
+}
+
+// A tile's panels [kTileKeys / kPanel, D, kPanel] from its rows [count, D]. Panels that hold no row are left
+// as they are.
+template <typename T>
+HWY_INLINE void PackPanels(const T* rows, Index stride, std::size_t count, std::size_t D, T* out) {
+  constexpr std::size_t kWidth = kPanel<T>;
+  for (std::size_t x = 0; x < count; x += kWidth, out += kWidth * D) {
+    PackPanel(rows + static_cast<Index>(x) * stride, stride, std::min(kWidth, count - x), D, out);
+  }
+}
+
+}  // namespace regard::engine::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // REGARD_ENGINE_KERNELS_PACK_INL_H_

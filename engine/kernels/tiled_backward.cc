@@ -1,0 +1,422 @@
+// Backward: dout [B,H,L,E] -> dq [B,H,L,D], dk [B,G,S,D], dv [B,G,S,E]
+//
+//   p_ij  = exp(s_ij - lse_i)
+//   dp_ij = drop_ij dout_i·v_j + dweights_ij
+//   ds_ij = p_ij (dp_ij + t_i),   t_i = dlse_i - sum_j p_ij dp_ij
+//   dv_j  = sum_i p_ij drop_ij dout_i
+//   dq_i  = sum_j ds_ij ds/dq,   dk_j = sum_i ds_ij ds/dk      (Dao et al. 2022, "FlashAttention", appendix B)
+//
+// One visit of a tile gives all three: two products for s and dp, three for dv, dk and dq. (A pass over the
+// queries and another over the keys, with nothing shared, would take seven.) A tile of keys is packed when
+// its turn comes, and stays while all queries pass by.
+#include "engine/kernels/tiled_backward.h"
+
+#include <algorithm>
+#include <cmath>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "engine/kernels/tiled_backward.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "hwy/highway.h"
+// After highway.h, which these need.
+#include "engine/kernels/tile-inl.h"
+#include "engine/policies/tile_scores-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace regard::engine::HWY_NAMESPACE {
+
+// Rows r0 .. r1 - 1 of a gradient, `factor` times what was summed.
+template <typename T>
+HWY_INLINE void WriteRows(const TensorView<T, 4>& to, Index a, Index head, Index r0, Index r1, T factor,
+                          const T* from, std::size_t width, bool accumulate) {
+  if (width == 0) return;  // perhaps no memory
+  for (Index r = r0; r < r1; ++r, from += width) {
+    T* row = to.data + a * to.strides[0] + head * to.strides[1] + r * to.strides[2];
+    const Index stride = to.strides[3];
+    for (Index at = 0; at < to.shape[3]; ++at) {
+      const T value = factor * from[at];
+      row[at * stride] = accumulate ? row[at * stride] + value : value;
+    }
+  }
+}
+
+template <typename T, typename Score>
+class TiledBackward {
+ public:
+  TiledBackward(const TiledBackwardCall<T>& call, const Score& score, Scratch* scratch)
+      : call_(call),
+        p_(call.problem),
+        up_(call.upstream),
+        grads_(call.gradients),
+        score_(score),
+        blocks_(p_),
+        tile_(p_, true, scratch),
+        scale_(tile_.exponent_scale()),
+        D_(static_cast<std::size_t>(p_.D)),
+        E_(static_cast<std::size_t>(p_.E)),
+        d_width_(static_cast<std::size_t>(Padded(p_.D))),
+        e_width_(static_cast<std::size_t>(Padded(p_.E))) {
+    key_panels_ = scratch->Take<T>(kKeys * D_);
+    value_panels_ = scratch->Take<T>(kKeys * E_);
+    keys_ = scratch->Take<T>(kKeys * d_width_);
+    dk_ = scratch->Take<T>(kKeys * d_width_);
+    dv_ = scratch->Take<T>(kKeys * e_width_);
+    dout_ = scratch->Take<T>(kBlockRows * e_width_);
+    dp_ = scratch->Take<T>(kBlockRows * kKeys);
+    if (call.spoilt) {
+      clean_q_ = scratch->Take<T>(kBlockRows * d_width_);
+      forbidden_ = scratch->Take<std::uint8_t>(kBlockRows * kKeys);
+    }
+  }
+
+  void Run(Index task) {
+    const Index head = task / call_.parts;
+    b_ = head / p_.G;
+    g_ = head % p_.G;
+    dq_ = call_.query_gradients + task * call_.query_gradient_size();
+    std::fill(dq_, dq_ + call_.query_gradient_size(), T(0));
+    for (Index j0 = task % call_.parts * kTileKeys; j0 < p_.S; j0 += call_.parts * kTileKeys) RunTile(j0);
+  }
+
+ private:
+  static constexpr std::size_t kKeys = static_cast<std::size_t>(kTileKeys);
+
+  void RunTile(Index j0) {
+    const Index j1 = std::min(j0 + kTileKeys, p_.S);
+    const auto count = static_cast<std::size_t>(j1 - j0);
+    const Rows<T> k = RowsOf(p_.k, b_, g_), v = RowsOf(p_.v, b_, g_);
+    PackPanels(k[j0], k.stride, count, D_, key_panels_);
+    PackPanels(v[j0], v.stride, count, E_, value_panels_);
+    for (std::size_t x = 0; x < count; ++x) {
+      Copy(k[j0 + static_cast<Index>(x)], D_, d_width_, keys_ + x * d_width_);
+    }
+    std::fill(dk_, dk_ + count * d_width_, T(0));
+    std::fill(dv_, dv_ + count * e_width_, T(0));
+    if constexpr (Score::kNormed) std::fill(column_sums_, column_sums_ + kKeys, T(0));
+    const Index per_group = blocks_.per_group * blocks_.per_head;
+    for (Index n = 0; n < per_group; ++n) {
+      tile_.SetBlock(blocks_[(b_ * p_.G + g_) * per_group + n]);
+      if (tile_.SetTile(j0)) RunBlock();
+    }
+    if (grads_.dk) {
+      if constexpr (Score::kNormed) {
+        for (std::size_t x = 0; x < count; ++x) {
+          score_.SubtractAlong(column_sums_[x], p_.k_norm(b_, g_, j0 + static_cast<Index>(x)),
+                               keys_ + x * d_width_, d_width_, dk_ + x * d_width_);
+        }
+      }
+      WriteRows(*grads_.dk, b_, g_, j0, j1, score_.product_scale(), dk_, d_width_, grads_.accumulate);
+    }
+    if (grads_.dv) WriteRows(*grads_.dv, b_, g_, j0, j1, T(1), dv_, e_width_, grads_.accumulate);
+  }
+
+  HWY_INLINE void Copy(const T* from, std::size_t size, std::size_t width, T* to) const {
+    if (call_.spoilt) {
+      CopyCleanRow(from, size, width, to);
+    } else {
+      CopyRow(from, size, width, to);
+    }
+  }
+
+  void RunBlock() {
+    tile_.Compute(score_, key_panels_);
+    if (up_.dout) {
+      for (std::size_t r = 0; r < tile_.rows(); ++r) {
+        const T* row = RowsOf(*up_.dout, b_, tile_.head(r))[tile_.query(r)];
+        Copy(row, E_, e_width_, dout_ + r * e_width_);
+      }
+      MultiplyValues();
+    }
+    const T* q = tile_.q(0);
+    if (call_.spoilt) {
+      for (std::size_t r = 0; r < tile_.rows(); ++r) {
+        CopyCleanRow(tile_.q(r), D_, d_width_, clean_q_ + r * d_width_);
+        for (std::size_t x = 0; x < kKeys; ++x) {
+          forbidden_[r * kKeys + x] = static_cast<std::uint8_t>(!tile_.Allows(r, x));
+        }
+      }
+      q = clean_q_;
+    }
+    for (std::size_t r = 0; r < tile_.rows(); ++r) Differentiate(r);
+    if (up_.dout && grads_.dv) AddAcross(tile_.s(0), dout_, e_width_, dv_);
+    if (grads_.dk) AddAcross(dp_, q, d_width_, dk_);
+    if (grads_.dq) AddQueries();
+    if (call_.spoilt) AddSpoiltRows();
+  }
+
+  // What the rows of dout, q and k that are not finite do to the pairs that the mask allows.
+  HWY_NOINLINE void AddSpoiltRows() {
+    const Rows<T> k = RowsOf(p_.k, b_, g_);
+    for (std::size_t r = 0; r < tile_.rows(); ++r) {
+      const Index h = tile_.head(r), i = tile_.query(r);
+      for (std::size_t x = tile_.range(r).lo; x < tile_.range(r).hi; ++x) {
+        if (forbidden_[r * kKeys + x]) continue;
+        const T ds = dp_[r * kKeys + x];
+        if (up_.dout && grads_.dv) {
+          AddSpoilt(tile_.s(r)[x], RowsOf(*up_.dout, b_, h)[i], E_, dv_ + x * e_width_);
+        }
+        if (grads_.dk) AddSpoilt(ds, tile_.q(r), D_, dk_ + x * d_width_);
+        if (grads_.dq) AddSpoilt(ds, k[tile_.j0() + static_cast<Index>(x)], D_, DqRow(r));
+      }
+    }
+  }
+
+  T* DqRow(std::size_t r) const {
+    const Index head = tile_.head(r) - g_ * p_.group;
+    return dq_ + (head * p_.L + tile_.query(r)) * static_cast<Index>(d_width_);
+  }
+
+  // dp [rows, keys] = dout v
+  HWY_INLINE void MultiplyValues() {
+    constexpr std::size_t kWidth = kPanel<T>;
+    const T* panel = value_panels_;
+    for (std::size_t x = 0; x < kKeys; x += kWidth, panel += kWidth * E_) {
+      for (std::size_t r = 0; r < tile_.rows(); r += kRows) {
+        const RowRange& g = tile_.group(r);
+        if (g.hi <= x || g.lo >= x + kWidth) continue;
+        const std::size_t vectors = std::min(kPanelVectors, (g.hi - x + LanesOf<T>() - 1) / LanesOf<T>());
+        Multiply<false>(tile_.group_rows(r), vectors,
+                        BlockProduct<T>{dout_ + r * e_width_, e_width_, panel, kWidth, E_,
+                                        dp_ + r * kKeys + x, kKeys, false});
+      }
+    }
+  }
+
+  // A row's s becomes p drop, its dp becomes ds by the raw score; both 0 outside its keys.
+  HWY_INLINE void Differentiate(std::size_t r) {
+    const Lanes<T> d;
+    constexpr std::size_t kLanes = LanesOf<T>();
+    const RowRange keys = tile_.range(r);
+    const Index h = tile_.head(r), i = tile_.query(r);
+    const T lse = up_.lse(b_, h, i);
+    T *p = tile_.s(r), *dp = dp_ + r * kKeys;
+    const std::size_t first = keys.FirstVector<T>(), end = keys.EndVector<T>();
+    if (keys.empty() || lse == kMinusInfinity<T>) {
+      std::fill(p, p + kKeys, T(0));
+      std::fill(dp, dp + kKeys, T(0));
+      return;
+    }
+    if (first > 0) std::fill(p, p + first, T(0)), std::fill(dp, dp + first, T(0));
+    if (end < kKeys) std::fill(p + end, p + kKeys, T(0)), std::fill(dp + end, dp + kKeys, T(0));
+    if (!up_.dout) std::fill(dp + first, dp + end, T(0));
+
+    if (call_.spoilt) ClearForbidden(r, dp);
+
+    const auto scale = hn::Set(d, scale_);
+    const auto shift = hn::Set(d, static_cast<T>(static_cast<double>(lse) * kLog2E));
+    const bool simple = !call_.row_in_tile() && !p_.dropout.active() && !up_.dweights;
+    if (simple) {
+      const auto term = hn::Set(d, call_.row_term[(b_ * p_.H + h) * p_.L + i]);
+      for (std::size_t x = first; x < end; x += kLanes) {
+        const auto e = Exp2<T>(hn::MulSub(hn::Load(d, p + x), scale, shift));
+        hn::Store(e, d, p + x);
+        hn::Store(hn::Mul(e, hn::Add(hn::Load(d, dp + x), term)), d, dp + x);
+      }
+    } else {
+      GeneralRow(r, scale, shift);
+    }
+    if (call_.spoilt) ClearForbidden(r, dp);
+    if (const T* slope = tile_.slope(r)) {
+      for (std::size_t x = first; x < end; x += kLanes) {
+        hn::Store(hn::Mul(hn::Load(d, dp + x), hn::Load(d, slope + x)), d, dp + x);
+      }
+    }
+    if constexpr (Score::kNormed) {
+      const T along = score_.ToProducts(RowPlace{b_, h, g_, i, tile_.j0()}, keys, tile_.raw(r), dp, column_sums_);
+      score_.SubtractAlong(along, p_.q_norm(b_, h, i), tile_.q(r), d_width_, DqRow(r));
+    }
+  }
+
+  void ClearForbidden(std::size_t r, T* dp) const {
+    for (std::size_t x = 0; x < kKeys; ++x) {
+      if (forbidden_[r * kKeys + x]) dp[x] = T(0);
+    }
+  }
+
+  // The same with dropout, dweights, or the row term taken from the row itself.
+  HWY_NOINLINE void GeneralRow(std::size_t r, Vector<T> scale, Vector<T> shift) {
+    const Lanes<T> d;
+    constexpr std::size_t kLanes = LanesOf<T>();
+    const RowRange keys = tile_.range(r);
+    const Index h = tile_.head(r), i = tile_.query(r);
+    const std::size_t first = keys.FirstVector<T>(), end = keys.EndVector<T>();
+    T *p = tile_.s(r), *dp = dp_ + r * kKeys;
+    auto sum = hn::Zero(d);
+    for (std::size_t x = first; x < end; x += kLanes) {
+      const auto e = Exp2<T>(hn::MulSub(hn::Load(d, p + x), scale, shift));
+      sum = hn::Add(sum, e);
+      hn::Store(e, d, p + x);
+    }
+    if (call_.row_in_tile()) Scale(T(1) / SumOf<T>(sum), end - first, p + first);  // lse is rounded
+    std::fill(scales_ + first, scales_ + end, T(1));
+    if (p_.dropout.active()) {
+      const RandomRow random(p_.dropout_seed, Stream::kDropout, b_, h, i);
+      DropRow(p_, random, tile_.j0(), first, end, scales_);
+      for (std::size_t x = first; x < end; x += kLanes) {
+        hn::Store(hn::Mul(hn::Load(d, dp + x), hn::Load(d, scales_ + x)), d, dp + x);
+      }
+    }
+    if (up_.dweights) {
+      const T* dweights = &(*up_.dweights)(b_, h, i, tile_.j0());
+      const Index stride = up_.dweights->strides[3];
+      for (std::size_t x = keys.lo; x < keys.hi; ++x) {
+        if (p[x] != 0) dp[x] += dweights[static_cast<Index>(x) * stride];
+      }
+    }
+    const auto term = hn::Set(d, call_.row_in_tile() ? TermOfRow(r) : call_.row_term[(b_ * p_.H + h) * p_.L + i]);
+    for (std::size_t x = first; x < end; x += kLanes) {
+      const auto e = hn::Load(d, p + x);
+      hn::Store(hn::Mul(e, hn::Add(hn::Load(d, dp + x), term)), d, dp + x);
+      hn::Store(hn::Mul(e, hn::Load(d, scales_ + x)), d, p + x);
+    }
+  }
+
+  // dlse - sum_x p_x dp_x
+  T TermOfRow(std::size_t r) const {
+    const Lanes<T> d;
+    const RowRange keys = tile_.range(r);
+    const T *p = tile_.s(r), *dp = dp_ + r * kKeys;
+    auto sum = hn::Zero(d);
+    for (std::size_t x = keys.FirstVector<T>(); x < keys.EndVector<T>(); x += LanesOf<T>()) {
+      sum = hn::MulAdd(hn::Load(d, p + x), hn::Load(d, dp + x), sum);
+    }
+    const T dlse = up_.dlse ? (*up_.dlse)(b_, tile_.head(r), tile_.query(r)) : T(0);
+    return dlse - SumOf<T>(sum);
+  }
+
+  // to [keys, width] += a^T rows, a [block rows, keys], rows [block rows, width]
+  HWY_INLINE void AddAcross(const T* a, const T* rows, std::size_t width, T* to) {
+    const auto count = static_cast<std::size_t>(std::min(kTileKeys, p_.S - tile_.j0()));
+    for (std::size_t e = 0; e < width; e += kPanel<T>) {
+      const std::size_t vectors = std::min(kPanelVectors, (width - e) / LanesOf<T>());
+      for (std::size_t x = 0; x < count; x += kRows) {
+        std::size_t begin = tile_.rows(), end = 0;  // of the block's rows, those that see one of these keys
+        for (std::size_t r = 0; r < tile_.rows(); r += kRows) {
+          const RowRange& g = tile_.group(r);
+          if (g.hi <= x || g.lo >= x + kRows) continue;
+          begin = std::min(begin, r);
+          end = r + tile_.group_rows(r);
+        }
+        if (begin >= end) continue;
+        Multiply<true>(std::min(kRows, count - x), vectors,
+                       BlockProduct<T>{a + begin * kKeys + x, kKeys, rows + begin * width + e, width, end - begin,
+                                       to + x * width + e, width, true});
+      }
+    }
+  }
+
+  // dq [rows, D] += ds k
+  HWY_INLINE void AddQueries() {
+    for (std::size_t e = 0; e < d_width_; e += kPanel<T>) {
+      const std::size_t vectors = std::min(kPanelVectors, (d_width_ - e) / LanesOf<T>());
+      for (std::size_t r = 0; r < tile_.rows(); r += kRows) {
+        const RowRange& g = tile_.group(r);
+        if (g.empty()) continue;
+        // Rows of a block lie one after the other: head after head, query after query.
+        Multiply<false>(tile_.group_rows(r), vectors,
+                        BlockProduct<T>{dp_ + r * kKeys + g.lo, kKeys, keys_ + g.lo * d_width_ + e, d_width_,
+                                        g.hi - g.lo, DqRow(r) + e, d_width_, true});
+      }
+    }
+  }
+
+  const TiledBackwardCall<T>& call_;
+  const Problem<T>& p_;
+  const AttentionUpstream<T>& up_;
+  const AttentionGradients<T>& grads_;
+  Score score_;
+  RowBlocks blocks_;
+  ScoreTile<T> tile_;
+  T scale_;
+  std::size_t D_, E_, d_width_, e_width_;
+  Index b_ = 0, g_ = 0;
+  T *key_panels_, *value_panels_, *keys_;  // this tile's
+  T *dk_, *dv_;
+  T* dout_;  // this block's, [rows, e_width]
+  T* dp_;    // [rows, kTileKeys]
+  T* dq_ = nullptr;
+  T* clean_q_ = nullptr;               // where a tensor is spoilt: this block's queries, and
+  std::uint8_t* forbidden_ = nullptr;  // what the mask says of each pair, [rows, kTileKeys]
+  HWY_ALIGN_MAX T scales_[kTileKeys];
+  HWY_ALIGN_MAX T column_sums_[kTileKeys];
+};
+
+template <typename T>
+HWY_INLINE void TiledBackwardRangeOf(const TiledBackwardCall<T>& call, Index first, Index last) {
+  Scratch scratch;
+  VisitTileScore(call.problem, [&](const auto& score) HWY_ATTR {
+    TiledBackward block(call, score, &scratch);
+    for (Index task = first; task < last; ++task) block.Run(task);
+  });
+}
+
+void TiledBackwardRangeF32(const TiledBackwardCall<float>& call, Index first, Index last) {
+  TiledBackwardRangeOf(call, first, last);
+}
+void TiledBackwardRangeF64(const TiledBackwardCall<double>& call, Index first, Index last) {
+  TiledBackwardRangeOf(call, first, last);
+}
+
+template <typename T>
+HWY_INLINE void ReduceQueryGradientOf(const TiledBackwardCall<T>& call, Index first, Index last) {
+  const Lanes<T> d;
+  const Problem<T>& p = call.problem;
+  const auto width = static_cast<std::size_t>(Padded(p.D));
+  const auto size = static_cast<std::size_t>(p.L) * width;
+  for (Index head = first; head < last; ++head) {
+    const Index b = head / p.H, h = head % p.H;
+    const Index key_head = b * p.G + p.KeyHead(h);
+    const auto part = [&](Index n) HWY_ATTR {
+      return call.query_gradients + (key_head * call.parts + n) * call.query_gradient_size() +
+             h % p.group * static_cast<Index>(size);
+    };
+    T* sum = part(0);
+    for (Index n = 1; n < call.parts; ++n) {
+      const T* more = part(n);
+      for (std::size_t at = 0; at < size; at += LanesOf<T>()) {
+        hn::Store(hn::Add(hn::Load(d, sum + at), hn::Load(d, more + at)), d, sum + at);
+      }
+    }
+    const T factor = p.score == ScoreKind::kDot ? p.scale : T(1);
+    WriteRows(*call.gradients.dq, b, h, Index{0}, p.L, factor, static_cast<const T*>(sum), width,
+              call.gradients.accumulate);
+  }
+}
+
+void ReduceQueryGradientF32(const TiledBackwardCall<float>& call, Index first, Index last) {
+  ReduceQueryGradientOf(call, first, last);
+}
+void ReduceQueryGradientF64(const TiledBackwardCall<double>& call, Index first, Index last) {
+  ReduceQueryGradientOf(call, first, last);
+}
+
+}  // namespace regard::engine::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace regard::engine {
+
+HWY_EXPORT(TiledBackwardRangeF32);
+HWY_EXPORT(TiledBackwardRangeF64);
+HWY_EXPORT(ReduceQueryGradientF32);
+HWY_EXPORT(ReduceQueryGradientF64);
+
+template <>
+void TiledBackwardRange(const TiledBackwardCall<float>& call, Index first, Index last) {
+  HWY_DYNAMIC_DISPATCH(TiledBackwardRangeF32)(call, first, last);
+}
+template <>
+void TiledBackwardRange(const TiledBackwardCall<double>& call, Index first, Index last) {
+  HWY_DYNAMIC_DISPATCH(TiledBackwardRangeF64)(call, first, last);
+}
+template <>
+void ReduceQueryGradient(const TiledBackwardCall<float>& call, Index first, Index last) {
+  HWY_DYNAMIC_DISPATCH(ReduceQueryGradientF32)(call, first, last);
+}
+template <>
+void ReduceQueryGradient(const TiledBackwardCall<double>& call, Index first, Index last) {
+  HWY_DYNAMIC_DISPATCH(ReduceQueryGradientF64)(call, first, last);
+}
+
+}  // namespace regard::engine
+#endif  // HWY_ONCE

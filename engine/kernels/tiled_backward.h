@@ -1,0 +1,50 @@
+// The backward pass over tiles.
+#ifndef REGARD_ENGINE_KERNELS_TILED_BACKWARD_H_
+#define REGARD_ENGINE_KERNELS_TILED_BACKWARD_H_
+
+#include "engine/kernels/problem.h"
+#include "engine/kernels/tiles.h"
+#include "regard/attention.h"
+
+namespace regard::engine {
+
+// A task is a part of the keys of one key head, with all the queries of its group: every parts-th tile. It owns
+// the gradients of its keys and values; what it adds to the gradient of the queries goes to an array of its
+// own, which ReduceQueryGradient adds up, in order.
+template <typename T>
+struct TiledBackwardCall {
+  const Problem<T>& problem;
+  const AttentionUpstream<T>& upstream;  // dout has a last stride of 1
+  const AttentionGradients<T>& gradients;
+  const T* row_term;  // as in BackwardCall; null where all keys are in one tile
+
+  // There is a mask, and a number that is NaN or infinite, perhaps in a masked pair.
+  bool spoilt = false;
+
+  Index parts = 1;
+  T* query_gradients = nullptr;  // [B, G, parts, group, L, Padded(D)]
+
+  Index key_heads() const { return problem.B * problem.G; }
+  Index tasks() const { return key_heads() * parts; }
+  Index query_gradient_size() const { return problem.group * problem.L * Padded(problem.D); }  // of a task
+  bool row_in_tile() const { return problem.S <= kTileKeys; }
+};
+
+// Enough tasks for the threads of a large machine; a number that depends on sizes alone.
+template <typename T>
+Index BackwardParts(const Problem<T>& p) {
+  const Index heads = std::max<Index>(1, p.B * p.G), tiles = std::max<Index>(1, CeilDiv(p.S, kTileKeys));
+  return std::clamp<Index>(16 / heads, 1, std::min<Index>(tiles, 8));
+}
+
+// Tasks first .. last - 1, on this thread.
+template <typename T>
+void TiledBackwardRange(const TiledBackwardCall<T>& call, Index first, Index last);
+
+// The sum over parts, for the queries of heads first .. last - 1 of all B * H.
+template <typename T>
+void ReduceQueryGradient(const TiledBackwardCall<T>& call, Index first, Index last);
+
+}  // namespace regard::engine
+
+#endif  // REGARD_ENGINE_KERNELS_TILED_BACKWARD_H_
