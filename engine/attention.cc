@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <new>
 #include <vector>
 
@@ -112,6 +113,7 @@ class Plan {
     const Index each = a.shape[0] == 1 ? 0 : a.strides[0];  // 0: one number for every dimension
     p_.parameter = parameter_.Pack(TensorView<const T, 2>(a.data, {1, p_.D}, {0, each}));
     p_.parameter.strides[0] = 0;
+    p_.shared_precision = each == 0;
   }
 
   Problem<T> p_;
@@ -181,6 +183,15 @@ class PackedTensor {
     }
   }
 
+  // See Panels.
+  void TakeOutWide(T widest, bool exponentials) {
+    wide_ = Buffer<std::uint8_t>(
+        static_cast<std::size_t>(from_.shape[0] * panels_.G * panels_.tiles * kTileKeys));
+    panels_.wide = wide_.data();
+    panels_.widest = widest;
+    panels_.exponentials = exponentials;
+  }
+
   Index tasks() const { return from_.shape[0] * from_.shape[1] * panels_.tiles; }
   bool Pack(Index task) const {
     const Index head = task / panels_.tiles;
@@ -192,7 +203,7 @@ class PackedTensor {
  private:
   TensorView<const T, 4> from_;
   Buffer<T> panel_memory_, row_memory_;
-  Buffer<std::uint8_t> spoilt_;
+  Buffer<std::uint8_t> spoilt_, wide_;
   Panels<T> panels_;
   PaddedRows<T> rows_;
 };
@@ -220,16 +231,22 @@ Status Forward(const AttentionOptions<T>& options, const AttentionInputs<T>& inp
                const AttentionOutputs<T>& outputs) {
   const Plan<T> plan(options, inputs);
   const Problem<T>& p = plan.problem();
-  if ((p.score == ScoreKind::kDot || p.score == ScoreKind::kCosine) && p.soft() && p.S > 0) {
-    const PackedTensor<T> keys(p.k, true, false), values(p.v, false, true);
+  if (p.soft() && p.S > 0) {
+    PackedTensor<T> keys(p.k, true, false);
+    const bool narrow = HasNarrowValues(p);
+    const PackedTensor<T> values(p.v, narrow, !narrow);
+    if (p.score == ScoreKind::kAdditive || p.score == ScoreKind::kGaussian) {
+      const bool additive = p.score == ScoreKind::kAdditive;
+      keys.TakeOutWide(additive ? kWidestAdditive<T> : std::numeric_limits<T>::max(), additive);
+    }
     bool done = false;
     const bool finite = PackAll<T>(options, {&keys, &values}, &done);
     std::optional<PackedTensor<T>> clean;
     if (done && !finite && !p.mask->none()) {
-      PackAll<T>(options, {&clean.emplace(p.v, false, true, true)}, &done);
+      PackAll<T>(options, {&clean.emplace(p.v, narrow, !narrow, true)}, &done);
     }
-    const TiledForwardCall<T> call{p, outputs, keys.panels(), clean ? clean->rows() : values.rows(),
-                                   RowBlocks(p)};
+    const PackedTensor<T>& v = clean ? *clean : values;
+    const TiledForwardCall<T> call{p, outputs, keys.panels(), v.rows(), v.panels(), RowBlocks(p)};
     done = done && RunChunks(options, Bundle(p, call.blocks.count),
                              [&](Index, Index first, Index last) { TiledForwardRange(call, first, last); });
     return done ? Status() : OutOfMemory();
@@ -246,15 +263,12 @@ bool IsSmall(const Problem<T>& p) {
   return p.S <= kKeyTile && p.group * p.L * p.S * (p.D + p.E) <= Index{1} << 18;
 }
 
-// parameter_sums, chunk after chunk, into dw or dprecision.
-template <typename T>
-void WriteParameter(const BackwardCall<T>& call, Index chunks, const AttentionGradients<T>& grads) {
-  const Index D = call.problem.D;
+// The sum of `arrays` arrays [heads, D] into dw or dprecision.
+template <typename T, typename Sum>
+void WriteParameter(const Sum* sums, Index arrays, Index heads, Index D, const AttentionGradients<T>& grads) {
   const auto sum = [&](Index head, Index d) {
     double total = 0;
-    for (Index c = 0; c < chunks; ++c) {
-      total += static_cast<double>(call.parameter_sums[(c * call.parameter_heads + head) * D + d]);
-    }
+    for (Index n = 0; n < arrays; ++n) total += static_cast<double>(sums[(n * heads + head) * D + d]);
     return total;
   };
   const auto write = [&](double value, T* to) {
@@ -292,6 +306,15 @@ bool TiledBackwardAll(const AttentionOptions<T>& options, const BackwardCall<T>&
   TiledBackwardCall<T> tiled{call.problem, call.upstream, call.gradients, call.row_term};
   tiled.spoilt = !IsAllFinite(options, call);
   tiled.parts = BackwardParts(call.problem);
+  const AttentionGradients<T>& grads = call.gradients;
+  Buffer<double> parameter_sums;
+  if (grads.dw || grads.dprecision) {
+    tiled.parameter_heads = grads.dw ? grads.dw->shape[0] : 1;
+    const auto size = static_cast<std::size_t>(tiled.tasks() * tiled.parameter_size());
+    parameter_sums = Buffer<double>(size);
+    std::fill_n(parameter_sums.data(), size, 0.0);
+    tiled.parameter_sums = parameter_sums.data();
+  }
   Buffer<T> query_gradients(static_cast<std::size_t>(tiled.tasks() * tiled.query_gradient_size()));
   tiled.query_gradients = query_gradients.data();
   bool done = RunChunks(options, Bundle(call.problem, tiled.tasks()),
@@ -299,6 +322,9 @@ bool TiledBackwardAll(const AttentionOptions<T>& options, const BackwardCall<T>&
   if (done && call.gradients.dq) {
     done = RunChunks(options, Bundle(call.problem, call.problem.B * call.problem.H),
                      [&](Index, Index first, Index last) { ReduceQueryGradient(tiled, first, last); });
+  }
+  if (done && tiled.parameter_sums != nullptr) {
+    WriteParameter(tiled.parameter_sums, tiled.tasks(), tiled.parameter_heads, call.problem.D, grads);
   }
   return done;
 }
@@ -321,7 +347,7 @@ Status Backward(const AttentionOptions<T>& options, const AttentionInputs<T>& in
   };
   const auto run_pass = [&](BackwardPass pass) { run(pass, Bundle(p, call.tasks(pass))); };
 
-  const bool tiled = p.soft() && (p.score == ScoreKind::kDot || p.score == ScoreKind::kCosine) && p.S > 0;
+  const bool tiled = p.soft() && p.S > 0;
   Buffer<T> row_term, parameter_sums;
   if (p.soft() && (!call.row_in_tile() || (tiled && p.S > kTileKeys))) {
     row_term = Buffer<T>(static_cast<std::size_t>(p.B * p.H * p.L));
@@ -349,7 +375,7 @@ Status Backward(const AttentionOptions<T>& options, const AttentionInputs<T>& in
   if (key && !both) run_pass(BackwardPass::kKey);
   if (grads.dbias) run_pass(BackwardPass::kBias);
   if (!done) return OutOfMemory();
-  if (parameter) WriteParameter(call, query_chunks.count(), grads);
+  if (parameter) WriteParameter(call.parameter_sums, query_chunks.count(), call.parameter_heads, p.D, grads);
   return Status();
 }
 

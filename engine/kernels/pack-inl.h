@@ -71,7 +71,8 @@ HWY_INLINE void PackPanel(const T* rows, Index stride, std::size_t count, std::s
   }
 #endif
   for (std::size_t x = 0; x < count; ++x) {
-    for (std::size_t at = done; at < D; ++at) out[at * kWidth + x] = rows[static_cast<Index>(x) * stride + at];
+    for (std::size_t at = done; at < D; ++at)
+      out[at * kWidth + x] = rows[static_cast<Index>(x) * stride + at];
   }
 }
 
@@ -82,24 +83,17 @@ HWY_INLINE void CopyRow(const T* from, std::size_t size, std::size_t width, T* t
   std::fill(to + size, to + width, T(0));
 }
 
-// The same with 0 for every NaN and infinity. Returns whether there was one.
+// 0 for every NaN and infinity
 template <typename T>
-HWY_INLINE bool CopyCleanRow(const T* from, std::size_t size, std::size_t width, T* to) {
-  bool spoilt = false;
-  for (std::size_t at = 0; at < size; ++at) {
-    const bool finite = std::isfinite(from[at]);
-    to[at] = finite ? from[at] : T(0);
-    spoilt = spoilt || !finite;
-  }
-  std::fill(to + size, to + width, T(0));
-  return spoilt;
+HWY_INLINE void Clean(T* x, std::size_t size) {
+  for (std::size_t at = 0; at < size; ++at) x[at] = std::isfinite(x[at]) ? x[at] : T(0);
 }
 
-// What CopyCleanRow left out of `row` in to += factor row.
+// What Clean took from `row`, in to += factor row.
 template <typename T>
-HWY_INLINE void AddSpoilt(T factor, const T* row, std::size_t size, T* to) {
+HWY_INLINE void AddSpoilt(T factor, const T* row, std::size_t size, std::size_t stride, T* to) {
   for (std::size_t at = 0; at < size; ++at) {
-    if (!std::isfinite(row[at])) to[at] += factor * row[at];
+    if (!std::isfinite(row[at])) to[at * stride] += factor * row[at];
   }
 }
 
@@ -110,6 +104,54 @@ HWY_INLINE void PackPanels(const T* rows, Index stride, std::size_t count, std::
   constexpr std::size_t kWidth = kPanel<T>;
   for (std::size_t x = 0; x < count; x += kWidth, out += kWidth * D) {
     PackPanel(rows + static_cast<Index>(x) * stride, stride, std::min(kWidth, count - x), D, out);
+  }
+}
+
+template <typename T>
+HWY_INLINE std::size_t PanelsSize(std::size_t count, std::size_t D) {
+  return (count + kPanel<T> - 1) / kPanel<T> * kPanel<T> * D;
+}
+
+// Where key x's number of dimension 0 is in a tile's panels; dimension d is d * kPanel further.
+template <typename T>
+HWY_INLINE std::size_t PanelOffset(std::size_t x, std::size_t D) {
+  return x / kPanel<T> * kPanel<T> * D + x % kPanel<T>;
+}
+
+// Whether a number of the row is beyond widest, or NaN.
+template <typename T>
+HWY_INLINE bool IsWide(const T* row, std::size_t size, T widest) {
+  const Lanes<T> d;
+  const auto limit = hn::Set(d, widest);
+  for (std::size_t at = 0; at < size; at += hn::Lanes(d)) {
+    if (!hn::AllTrue(d, hn::Le(hn::Abs(LoadUpTo(row, at, size)), limit))) return true;
+  }
+  return false;
+}
+
+// wide [kTileKeys]; a wide key is 0 in the panels. Returns whether there is one.
+template <typename T>
+HWY_INLINE bool TakeOutWide(const T* rows, Index stride, std::size_t count, std::size_t D, T widest,
+                            T* panels, std::uint8_t* wide) {
+  bool any = false;
+  std::fill(wide, wide + kTileKeys, std::uint8_t{0});
+  for (std::size_t x = 0; x < count; ++x) {
+    if (!IsWide(rows + static_cast<Index>(x) * stride, D, widest)) continue;
+    wide[x] = 1;
+    any = true;
+    T* key = panels + PanelOffset<T>(x, D);
+    for (std::size_t at = 0; at < D; ++at) key[at * kPanel<T>] = T(0);
+  }
+  return any;
+}
+
+// x becomes exp(2x); whole vectors
+template <typename T>
+HWY_INLINE void Exponentiate(T* x, std::size_t size) {
+  const Lanes<T> d;
+  for (std::size_t at = 0; at < size; at += LanesOf<T>()) {
+    const auto v = hn::Load(d, x + at);
+    hn::Store(Exp<T>(hn::Add(v, v)), d, x + at);
   }
 }
 

@@ -32,19 +32,27 @@ HWY_INLINE bool PackTileOf(const TensorView<const T, 4>& from, Index b, Index g,
   const T* source = from.data + b * from.strides[0] + g * from.strides[1];
   const Index stride = from.strides[2];
   bool finite = true;
-  for (Index j = j0; j < j1; ++j) finite = IsFinite(source + j * stride, D) && finite;
+  for (Index j = j0; j < j1; ++j) {
+    const bool row = IsFinite(source + j * stride, D);
+    if (rows.spoilt != nullptr)
+      rows.spoilt[(b * from.shape[1] + g) * S + j] = static_cast<std::uint8_t>(!row);
+    finite = finite && row;
+  }
   if (panels.data != nullptr) {
-    PackPanels(source + j0 * stride, stride, static_cast<std::size_t>(j1 - j0), D, panels.Tile(b, g, tile));
+    const auto count = static_cast<std::size_t>(j1 - j0);
+    PackPanels(source + j0 * stride, stride, count, D, panels.Tile(b, g, tile));
+    if (panels.wide != nullptr) {
+      TakeOutWide(source + j0 * stride, stride, count, D, panels.widest, panels.Tile(b, g, tile),
+                  panels.Wide(b, g, tile));
+      if (panels.exponentials) Exponentiate(panels.Tile(b, g, tile), PanelsSize<T>(count, D));
+    }
+    if (rows.spoilt != nullptr) Clean(panels.Tile(b, g, tile), PanelsSize<T>(count, D));
   }
   if (rows.copy != nullptr) {
     for (Index j = j0; j < j1; ++j) {
       T* to = rows.copy + b * rows.batch_stride + g * rows.head_stride + j * rows.stride;
-      const auto width = static_cast<std::size_t>(rows.stride);
-      if (rows.spoilt == nullptr) {
-        CopyRow(source + j * stride, D, width, to);
-      } else {
-        rows.spoilt[(b * from.shape[1] + g) * S + j] = CopyCleanRow(source + j * stride, D, width, to);
-      }
+      CopyRow(source + j * stride, D, static_cast<std::size_t>(rows.stride), to);
+      if (rows.spoilt != nullptr) Clean(to, D);
     }
   }
   return finite;

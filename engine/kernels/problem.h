@@ -41,6 +41,7 @@ struct Problem {
   T scale = 1;                       // kDot, kCosine
   T eps = 0;                         // kCosine
   TensorView<const T, 2> parameter;  // kAdditive: w [H, D]; kGaussian: precision [H, D]; last stride 1
+  bool shared_precision = false;     // kGaussian: the same for every dimension
   TensorView<const T, 3> q_norm;     // kCosine: [B, H, L]
   TensorView<const T, 3> k_norm;     // kCosine: [B, G, S]
 

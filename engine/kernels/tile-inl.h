@@ -51,20 +51,22 @@ class ScoreTile {
       : p_(problem),
         D_(static_cast<std::size_t>(p_.D)),
         q_stride_(static_cast<std::size_t>(Padded(p_.D))),
-        plain_(p_.score == ScoreKind::kDot && p_.scale > 0 && !p_.softcap && !p_.bias &&
-               p_.slopes == nullptr),
+        plain_(p_.score != ScoreKind::kCosine && (p_.score != ScoreKind::kDot || p_.scale > 0) &&
+               !p_.softcap && !p_.bias && p_.slopes == nullptr),
         q_(scratch->Take<T>(kBlockRows * q_stride_)),
         s_(scratch->Take<T>(kBlockRows * kStride)),
         ranges_(scratch->Take<RowRange>(kBlockRows)),
         groups_(scratch->Take<RowRange>(kBlockRows / kRows + 1)),
-        allowed_(scratch->Take<std::uint8_t>(kStride)) {
+        allowed_(scratch->Take<std::uint8_t>(kStride)),
+        wide_rows_(scratch->Take<std::uint8_t>(kBlockRows)) {
     if (with_slope && p_.softcap) slope_ = scratch->Take<T>(kBlockRows * kStride);
     if (with_slope && p_.score == ScoreKind::kCosine) raw_ = scratch->Take<T>(kBlockRows * kStride);
   }
 
   // What the numbers in the tile are multiplied by to be exponents of 2.
   T exponent_scale() const {
-    return static_cast<T>(plain_ ? static_cast<double>(p_.scale) * kLog2E : kLog2E);
+    const bool scaled = plain_ && p_.score == ScoreKind::kDot;
+    return static_cast<T>(scaled ? static_cast<double>(p_.scale) * kLog2E : kLog2E);
   }
   const RowBlock& block() const { return block_; }
   std::size_t rows() const { return static_cast<std::size_t>(block_.rows()); }
@@ -84,15 +86,29 @@ class ScoreTile {
   Index head(std::size_t row) const { return block_.h0 + static_cast<Index>(row) / block_.queries(); }
   Index query(std::size_t row) const { return block_.i0 + static_cast<Index>(row) % block_.queries(); }
 
-  void SetBlock(const RowBlock& block) {
+  template <typename Score>
+  HWY_INLINE void SetBlock(const RowBlock& block, const Score&) {
     block_ = block;
+    any_wide_row_ = false;
     for (std::size_t r = 0; r < rows(); ++r) {
-      const T* from = RowsOf(p_.q, block_.b, head(r))[query(r)];
+      const T* from = OwnQuery(r);
       T* to = q_ + r * q_stride_;
-      std::copy(from, from + D_, to);
-      std::fill(to + D_, to + q_stride_, T(0));
+      CopyRow(from, D_, q_stride_, to);
+      if constexpr (!Score::kProduct) {
+        wide_rows_[r] = static_cast<std::uint8_t>(IsWide(from, D_, Score::kWidest));
+        if (wide_rows_[r]) std::fill(to, to + D_, T(0)), any_wide_row_ = true;
+        if constexpr (Score::kExponentials) Exponentiate(to, q_stride_);
+      }
     }
   }
+
+  // The query of a row, where the caller has it.
+  const T* OwnQuery(std::size_t r) const { return RowsOf(p_.q, block_.b, head(r))[query(r)]; }
+  // The parameter of the score for the block's rows, [D].
+  const T* parameter() const { return p_.parameter.data == nullptr ? nullptr : &p_.parameter(block_.h0, 0); }
+  // Of the tile's keys, those that are wide; null: none. Set by Compute.
+  bool any_wide() const { return any_wide_row_ || any_wide_key_; }
+  bool IsWidePair(std::size_t r, std::size_t x) const { return wide_rows_[r] || wide_keys_[x]; }
 
   // Whether the mask allows the pair of a row and a key of this tile.
   bool Allows(std::size_t r, std::size_t x) const {
@@ -130,17 +146,27 @@ class ScoreTile {
   }
 
   // The scores, -inf where the mask forbids a pair; in whole vectors around each row's range. `panel` is the
-  // first of the tile's panels of keys.
+  // first of the tile's panels of keys, wide_keys as in Panels.
   template <typename Score>
-  HWY_INLINE void Compute(const Score& score, const T* panel) {
+  HWY_INLINE void Compute(const Score& score, const T* panel, const std::uint8_t* wide_keys) {
     constexpr std::size_t kWidth = kPanel<T>;
     for (std::size_t x = 0; x < kStride; x += kWidth, panel += kWidth * D_) {
       for (std::size_t r = 0; r < rows(); r += kRows) {
         const RowRange& g = group(r);
         if (g.hi <= x || g.lo >= x + kWidth) continue;
         const std::size_t vectors = std::min(kPanelVectors, (g.hi - x + LanesOf<T>() - 1) / LanesOf<T>());
-        score.Block(group_rows(r), vectors, q(r), q_stride_, panel, D_, s(r) + x, kStride);
+        if constexpr (Score::kProduct) {
+          score.Block(group_rows(r), vectors, q(r), q_stride_, panel, D_, s(r) + x, kStride);
+        } else {
+          ComputeTerms(score, group_rows(r), vectors, q(r), panel, s(r) + x);
+        }
       }
+    }
+    if constexpr (!Score::kProduct) {
+      wide_keys_ = wide_keys;
+      any_wide_key_ =
+          std::any_of(wide_keys, wide_keys + kStride, [](std::uint8_t wide) { return wide != 0; });
+      if (any_wide()) ComputeWidePairs(score);
     }
     for (std::size_t r = 0; r < rows(); ++r) {
       if (!range(r).empty()) FinishRow(score, r);
@@ -157,6 +183,39 @@ class ScoreTile {
         all.hi = std::max(all.hi, ranges_[m].hi);
       }
       groups_[r / kRows] = all;
+    }
+  }
+
+  // Scores that are no product, three rows at a time.
+  template <typename Score>
+  HWY_INLINE void ComputeTerms(const Score& score, std::size_t count, std::size_t vectors, const T* q,
+                               const T* panel, T* s) const {
+    const T* a = parameter();
+    const bool whole = vectors == kPanelVectors;
+    std::size_t m = 0;
+    for (std::size_t step = 3; m < count; m += step, q += step * q_stride_, s += step * kStride) {
+      if (m + step > count) step = 1;
+      for (std::size_t n = 0; n < (whole ? 1 : vectors); ++n) {
+        const T* from = panel + n * LanesOf<T>();
+        T* to = s + n * LanesOf<T>();
+        if (whole && step == 3)
+          score.template BlockOf<3, kPanelVectors>(q, q_stride_, from, a, D_, to, kStride);
+        if (whole && step == 1)
+          score.template BlockOf<1, kPanelVectors>(q, q_stride_, from, a, D_, to, kStride);
+        if (!whole && step == 3) score.template BlockOf<3, 1>(q, q_stride_, from, a, D_, to, kStride);
+        if (!whole && step == 1) score.template BlockOf<1, 1>(q, q_stride_, from, a, D_, to, kStride);
+      }
+    }
+  }
+
+  template <typename Score>
+  HWY_NOINLINE void ComputeWidePairs(const Score& score) {
+    const Rows<T> k = RowsOf(p_.k, block_.b, block_.g);
+    for (std::size_t r = 0; r < rows(); ++r) {
+      for (std::size_t x = range(r).lo; x < range(r).hi; ++x) {
+        if (!IsWidePair(r, x)) continue;
+        s(r)[x] = score.Pair(OwnQuery(r), k[j0_ + static_cast<Index>(x)], parameter(), D_);
+      }
     }
   }
 
@@ -244,6 +303,9 @@ class ScoreTile {
   RowRange* ranges_;
   RowRange* groups_;
   std::uint8_t* allowed_;
+  std::uint8_t* wide_rows_;
+  const std::uint8_t* wide_keys_ = nullptr;
+  bool any_wide_row_ = false, any_wide_key_ = false;
 };
 
 }  // namespace regard::engine::HWY_NAMESPACE

@@ -4,7 +4,8 @@
 //   dp_ij = drop_ij dout_i·v_j + dweights_ij
 //   ds_ij = p_ij (dp_ij + t_i),   t_i = dlse_i - sum_j p_ij dp_ij
 //   dv_j  = sum_i p_ij drop_ij dout_i
-//   dq_i  = sum_j ds_ij ds/dq,   dk_j = sum_i ds_ij ds/dk      (Dao et al. 2022, "FlashAttention", appendix B)
+//   dq_i  = sum_j ds_ij ds/dq,   dk_j = sum_i ds_ij ds/dk      (Dao et al. 2022, "FlashAttention", appendix
+//   B)
 //
 // One visit of a tile gives all three: two products for s and dp, three for dv, dk and dq. (A pass over the
 // queries and another over the keys, with nothing shared, would take seven.) A tile of keys is packed when
@@ -13,6 +14,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "engine/kernels/tiled_backward.cc"
@@ -57,12 +59,17 @@ class TiledBackward {
         d_width_(static_cast<std::size_t>(Padded(p_.D))),
         e_width_(static_cast<std::size_t>(Padded(p_.E))) {
     key_panels_ = scratch->Take<T>(kKeys * D_);
+    if constexpr (!Score::kProduct) {
+      dk_panels_ = scratch->Take<T>(kKeys * D_);
+      wide_keys_ = scratch->Take<std::uint8_t>(kKeys);
+    }
     value_panels_ = scratch->Take<T>(kKeys * E_);
     keys_ = scratch->Take<T>(kKeys * d_width_);
     dk_ = scratch->Take<T>(kKeys * d_width_);
     dv_ = scratch->Take<T>(kKeys * e_width_);
     dout_ = scratch->Take<T>(kBlockRows * e_width_);
     dp_ = scratch->Take<T>(kBlockRows * kKeys);
+    if (!Score::kProduct) unused_sums_.resize(D_);
     if (call.spoilt) {
       clean_q_ = scratch->Take<T>(kBlockRows * d_width_);
       forbidden_ = scratch->Take<std::uint8_t>(kBlockRows * kKeys);
@@ -75,6 +82,8 @@ class TiledBackward {
     g_ = head % p_.G;
     dq_ = call_.query_gradients + task * call_.query_gradient_size();
     std::fill(dq_, dq_ + call_.query_gradient_size(), T(0));
+    if (call_.parameter_sums != nullptr)
+      parameter_sums_ = call_.parameter_sums + task * call_.parameter_size();
     for (Index j0 = task % call_.parts * kTileKeys; j0 < p_.S; j0 += call_.parts * kTileKeys) RunTile(j0);
   }
 
@@ -90,36 +99,49 @@ class TiledBackward {
     for (std::size_t x = 0; x < count; ++x) {
       Copy(k[j0 + static_cast<Index>(x)], D_, d_width_, keys_ + x * d_width_);
     }
+    if constexpr (!Score::kProduct) {
+      TakeOutWide(k[j0], k.stride, count, D_, Score::kWidest, key_panels_, wide_keys_);
+      if constexpr (Score::kExponentials) Exponentiate(key_panels_, PanelsSize<T>(count, D_));
+      std::fill(dk_panels_, dk_panels_ + PanelsSize<T>(count, D_), T(0));
+    }
     std::fill(dk_, dk_ + count * d_width_, T(0));
     std::fill(dv_, dv_ + count * e_width_, T(0));
     if constexpr (Score::kNormed) std::fill(column_sums_, column_sums_ + kKeys, T(0));
     const Index per_group = blocks_.per_group * blocks_.per_head;
     for (Index n = 0; n < per_group; ++n) {
-      tile_.SetBlock(blocks_[(b_ * p_.G + g_) * per_group + n]);
+      tile_.SetBlock(blocks_[(b_ * p_.G + g_) * per_group + n], score_);
       if (tile_.SetTile(j0)) RunBlock();
     }
     if (grads_.dk) {
+      if constexpr (!Score::kProduct) {
+        for (std::size_t x = 0; x < count; ++x) {
+          const T* from = dk_panels_ + PanelOffset<T>(x, D_);
+          for (std::size_t at = 0; at < D_; ++at) dk_[x * d_width_ + at] = from[at * kPanel<T>];
+        }
+      }
       if constexpr (Score::kNormed) {
         for (std::size_t x = 0; x < count; ++x) {
           score_.SubtractAlong(column_sums_[x], p_.k_norm(b_, g_, j0 + static_cast<Index>(x)),
                                keys_ + x * d_width_, d_width_, dk_ + x * d_width_);
         }
       }
-      WriteRows(*grads_.dk, b_, g_, j0, j1, score_.product_scale(), dk_, d_width_, grads_.accumulate);
+      WriteRows(*grads_.dk, b_, g_, j0, j1, ProductScale(), dk_, d_width_, grads_.accumulate);
     }
     if (grads_.dv) WriteRows(*grads_.dv, b_, g_, j0, j1, T(1), dv_, e_width_, grads_.accumulate);
   }
 
+  T ProductScale() const {
+    if constexpr (Score::kProduct) return score_.product_scale();
+    return T(1);
+  }
+
   HWY_INLINE void Copy(const T* from, std::size_t size, std::size_t width, T* to) const {
-    if (call_.spoilt) {
-      CopyCleanRow(from, size, width, to);
-    } else {
-      CopyRow(from, size, width, to);
-    }
+    CopyRow(from, size, width, to);
+    if (call_.spoilt) Clean(to, size);
   }
 
   void RunBlock() {
-    tile_.Compute(score_, key_panels_);
+    tile_.Compute(score_, key_panels_, wide_keys_);
     if (up_.dout) {
       for (std::size_t r = 0; r < tile_.rows(); ++r) {
         const T* row = RowsOf(*up_.dout, b_, tile_.head(r))[tile_.query(r)];
@@ -130,7 +152,7 @@ class TiledBackward {
     const T* q = tile_.q(0);
     if (call_.spoilt) {
       for (std::size_t r = 0; r < tile_.rows(); ++r) {
-        CopyCleanRow(tile_.q(r), D_, d_width_, clean_q_ + r * d_width_);
+        if constexpr (Score::kProduct) Copy(tile_.q(r), D_, d_width_, clean_q_ + r * d_width_);
         for (std::size_t x = 0; x < kKeys; ++x) {
           forbidden_[r * kKeys + x] = static_cast<std::uint8_t>(!tile_.Allows(r, x));
         }
@@ -139,8 +161,13 @@ class TiledBackward {
     }
     for (std::size_t r = 0; r < tile_.rows(); ++r) Differentiate(r);
     if (up_.dout && grads_.dv) AddAcross(tile_.s(0), dout_, e_width_, dv_);
-    if (grads_.dk) AddAcross(dp_, q, d_width_, dk_);
-    if (grads_.dq) AddQueries();
+    if constexpr (Score::kProduct) {
+      if (grads_.dk) AddAcross(dp_, q, d_width_, dk_);
+      if (grads_.dq) AddQueries();
+    } else {
+      if (tile_.any_wide()) DifferentiateWidePairs();
+      for (std::size_t at = 0; at < D_; ++at) DifferentiateTerms(at);
+    }
     if (call_.spoilt) AddSpoiltRows();
   }
 
@@ -151,12 +178,14 @@ class TiledBackward {
       const Index h = tile_.head(r), i = tile_.query(r);
       for (std::size_t x = tile_.range(r).lo; x < tile_.range(r).hi; ++x) {
         if (forbidden_[r * kKeys + x]) continue;
-        const T ds = dp_[r * kKeys + x];
+        [[maybe_unused]] const T ds = dp_[r * kKeys + x];
         if (up_.dout && grads_.dv) {
-          AddSpoilt(tile_.s(r)[x], RowsOf(*up_.dout, b_, h)[i], E_, dv_ + x * e_width_);
+          AddSpoilt(tile_.s(r)[x], RowsOf(*up_.dout, b_, h)[i], E_, 1, dv_ + x * e_width_);
         }
-        if (grads_.dk) AddSpoilt(ds, tile_.q(r), D_, dk_ + x * d_width_);
-        if (grads_.dq) AddSpoilt(ds, k[tile_.j0() + static_cast<Index>(x)], D_, DqRow(r));
+        if constexpr (Score::kProduct) {
+          if (grads_.dk) AddSpoilt(ds, tile_.q(r), D_, 1, dk_ + x * d_width_);
+          if (grads_.dq) AddSpoilt(ds, k[tile_.j0() + static_cast<Index>(x)], D_, 1, DqRow(r));
+        }
       }
     }
   }
@@ -222,7 +251,8 @@ class TiledBackward {
       }
     }
     if constexpr (Score::kNormed) {
-      const T along = score_.ToProducts(RowPlace{b_, h, g_, i, tile_.j0()}, keys, tile_.raw(r), dp, column_sums_);
+      const T along =
+          score_.ToProducts(RowPlace{b_, h, g_, i, tile_.j0()}, keys, tile_.raw(r), dp, column_sums_);
       score_.SubtractAlong(along, p_.q_norm(b_, h, i), tile_.q(r), d_width_, DqRow(r));
     }
   }
@@ -263,7 +293,8 @@ class TiledBackward {
         if (p[x] != 0) dp[x] += dweights[static_cast<Index>(x) * stride];
       }
     }
-    const auto term = hn::Set(d, call_.row_in_tile() ? TermOfRow(r) : call_.row_term[(b_ * p_.H + h) * p_.L + i]);
+    const auto term =
+        hn::Set(d, call_.row_in_tile() ? TermOfRow(r) : call_.row_term[(b_ * p_.H + h) * p_.L + i]);
     for (std::size_t x = first; x < end; x += kLanes) {
       const auto e = hn::Load(d, p + x);
       hn::Store(hn::Mul(e, hn::Add(hn::Load(d, dp + x), term)), d, dp + x);
@@ -299,8 +330,8 @@ class TiledBackward {
         }
         if (begin >= end) continue;
         Multiply<true>(std::min(kRows, count - x), vectors,
-                       BlockProduct<T>{a + begin * kKeys + x, kKeys, rows + begin * width + e, width, end - begin,
-                                       to + x * width + e, width, true});
+                       BlockProduct<T>{a + begin * kKeys + x, kKeys, rows + begin * width + e, width,
+                                       end - begin, to + x * width + e, width, true});
       }
     }
   }
@@ -320,6 +351,65 @@ class TiledBackward {
     }
   }
 
+  // The pairs that the panels leave out, one by one.
+  HWY_NOINLINE void DifferentiateWidePairs() {
+    const Rows<T> k = RowsOf(p_.k, b_, g_);
+    double* sums = parameter_sums_ == nullptr ? unused_sums_.data() : ParameterSums();
+    for (std::size_t r = 0; r < tile_.rows(); ++r) {
+      for (std::size_t x = tile_.range(r).lo; x < tile_.range(r).hi; ++x) {
+        if (!tile_.IsWidePair(r, x)) continue;
+        T& ds = dp_[r * kKeys + x];
+        if (tile_.Allows(r, x)) {
+          score_.PairGradient(tile_.OwnQuery(r), k[tile_.j0() + static_cast<Index>(x)], tile_.parameter(), D_,
+                              ds, DqRow(r), dk_panels_ + PanelOffset<T>(x, D_), kPanel<T>, sums);
+        }
+        ds = T(0);
+      }
+    }
+  }
+
+  double* ParameterSums() const {
+    return parameter_sums_ + (call_.parameter_heads == 1 ? 0 : tile_.block().h0) * p_.D;
+  }
+
+  // One dimension of a score that is no product: dq, dk and the parameter's gradient.
+  HWY_INLINE void DifferentiateTerms(std::size_t at) {
+    const Lanes<T> d;
+    constexpr std::size_t kLanes = LanesOf<T>();
+    const T w = tile_.parameter()[at];
+    HWY_ALIGN_MAX T key_sums[kKeys];
+    const auto count = static_cast<std::size_t>(std::min(kTileKeys, p_.S - tile_.j0()));
+    std::fill(key_sums, key_sums + kKeys, T(0));
+    auto parameter = hn::Zero(d);
+    T* dq = DqRow(0) + at;
+    for (std::size_t r = 0; r < tile_.rows(); ++r, dq += d_width_) {
+      const RowRange& keys = tile_.range(r);
+      if (keys.empty()) continue;
+      const auto q = hn::Set(d, tile_.q(r)[at]);
+      const T* ds = dp_ + r * kKeys;
+      auto query = hn::Zero(d);
+      for (std::size_t x = keys.lo / (2 * kLanes) * (2 * kLanes); x < keys.hi; x += 2 * kLanes) {
+        const T* key = key_panels_ + PanelOffset<T>(x, D_) + at * kPanel<T>;
+        const auto ds1 = hn::Load(d, ds + x), ds2 = hn::Load(d, ds + x + kLanes);
+        Vector<T> g1, g2, u1, u2;
+        score_.Gradient(q, hn::Load(d, key), hn::Load(d, key + kLanes), ds1, ds2, g1, g2, u1, u2);
+        query = hn::Add(query, hn::Add(g1, g2));
+        parameter = hn::Add(parameter, hn::Add(u1, u2));
+        hn::Store(hn::Add(hn::Load(d, key_sums + x), g1), d, key_sums + x);
+        hn::Store(hn::Add(hn::Load(d, key_sums + x + kLanes), g2), d, key_sums + x + kLanes);
+      }
+      *dq += score_.QueryFactor(w) * SumOf<T>(query);
+    }
+    const auto factor = hn::Set(d, score_.KeyFactor(w));
+    for (std::size_t x = 0; x < count; x += kLanes) {
+      T* to = dk_panels_ + PanelOffset<T>(x, D_) + at * kPanel<T>;
+      hn::Store(hn::MulAdd(factor, hn::Load(d, key_sums + x), hn::Load(d, to)), d, to);
+    }
+    if (parameter_sums_ != nullptr) {
+      ParameterSums()[at] += score_.ParameterGradient(w, static_cast<double>(SumOf<T>(parameter)));
+    }
+  }
+
   const TiledBackwardCall<T>& call_;
   const Problem<T>& p_;
   const AttentionUpstream<T>& up_;
@@ -335,6 +425,10 @@ class TiledBackward {
   T* dout_;  // this block's, [rows, e_width]
   T* dp_;    // [rows, kTileKeys]
   T* dq_ = nullptr;
+  T* dk_panels_ = nullptr;             // of scores that are no product
+  std::uint8_t* wide_keys_ = nullptr;  // and of this tile, see Panels
+  double* parameter_sums_ = nullptr;   // this task's
+  std::vector<double> unused_sums_;
   T* clean_q_ = nullptr;               // where a tensor is spoilt: this block's queries, and
   std::uint8_t* forbidden_ = nullptr;  // what the mask says of each pair, [rows, kTileKeys]
   HWY_ALIGN_MAX T scales_[kTileKeys];

@@ -8,9 +8,9 @@
 
 namespace regard::engine {
 
-// A task is a part of the keys of one key head, with all the queries of its group: every parts-th tile. It owns
-// the gradients of its keys and values; what it adds to the gradient of the queries goes to an array of its
-// own, which ReduceQueryGradient adds up, in order.
+// A task is a part of the keys of one key head, with all the queries of its group: every parts-th tile. It
+// owns the gradients of its keys and values; what it adds to the gradient of the queries goes to an array of
+// its own, which ReduceQueryGradient adds up, in order.
 template <typename T>
 struct TiledBackwardCall {
   const Problem<T>& problem;
@@ -24,6 +24,12 @@ struct TiledBackwardCall {
   Index parts = 1;
   T* query_gradients = nullptr;  // [B, G, parts, group, L, Padded(D)]
 
+  // The gradient of Additive's w or Gaussian's precision: an array [parameter_heads, D] for each task, summed
+  // by the caller. Null when not asked for.
+  double* parameter_sums = nullptr;
+  Index parameter_heads = 1;
+
+  Index parameter_size() const { return parameter_heads * problem.D; }
   Index key_heads() const { return problem.B * problem.G; }
   Index tasks() const { return key_heads() * parts; }
   Index query_gradient_size() const { return problem.group * problem.L * Padded(problem.D); }  // of a task

@@ -36,19 +36,21 @@ class TiledForward {
         score_(score),
         tile_(p_, false, scratch),
         scale_(tile_.exponent_scale()),
-        width_(static_cast<std::size_t>(Padded(p_.E))),
+        narrow_(HasNarrowValues(p_)),
+        width_(narrow_ ? static_cast<std::size_t>(p_.E) * LanesOf<T>()
+                       : static_cast<std::size_t>(Padded(p_.E))),
         max_(scratch->Take<T>(kBlockRows)),
         sum_(scratch->Take<T>(kBlockRows * LanesOf<T>())),
         acc_(scratch->Take<T>(kBlockRows * width_)) {}
 
   void Run(const RowBlock& block) {
-    tile_.SetBlock(block);
+    tile_.SetBlock(block, score_);
     std::fill(max_, max_ + tile_.rows(), kMinusInfinity<T>);
     std::fill(sum_, sum_ + tile_.rows() * LanesOf<T>(), T(0));
     std::fill(acc_, acc_ + tile_.rows() * width_, T(0));
     for (Index j0 = 0; j0 < p_.S; j0 += kTileKeys) {
       if (!tile_.SetTile(j0)) continue;
-      tile_.Compute(score_, Panel());
+      ComputeTile();
       for (std::size_t r = 0; r < tile_.rows(); ++r) Exponentials(r);
       AddValues();
       if (call_.values.spoilt != nullptr) AddSpoiltValues();
@@ -58,7 +60,11 @@ class TiledForward {
   }
 
  private:
-  const T* Panel() const { return call_.keys.Tile(tile_.block().b, tile_.block().g, tile_.j0() / kTileKeys); }
+  HWY_INLINE void ComputeTile() {
+    const RowBlock& block = tile_.block();
+    const Index n = tile_.j0() / kTileKeys;
+    tile_.Compute(score_, call_.keys.Tile(block.b, block.g, n), call_.keys.Wide(block.b, block.g, n));
+  }
 
   // From scores to p = exp(s - m), 0 where the rows of a group see a key that this one does not.
   HWY_INLINE void Exponentials(std::size_t r) {
@@ -107,8 +113,30 @@ class TiledForward {
     DropRow(p_, random, tile_.j0(), keys.FirstVector<T>(), keys.EndVector<T>(), tile_.s(r));
   }
 
+  // acc [rows, E, lanes] += p [rows, keys] v [keys, E], a key to a lane
+  HWY_INLINE void AddNarrowValues() {
+    const Lanes<T> d;
+    const auto E = static_cast<std::size_t>(p_.E);
+    const T* panels = call_.value_panels.Tile(tile_.block().b, tile_.block().g, tile_.j0() / kTileKeys);
+    for (std::size_t r = 0; r < tile_.rows(); ++r) {
+      const RowRange keys = tile_.range(r);
+      if (keys.empty()) continue;
+      const T* p = tile_.s(r);
+      for (std::size_t e = 0; e < E; ++e) {
+        T* acc = acc_ + r * width_ + e * LanesOf<T>();
+        auto sum = hn::Load(d, acc);
+        for (std::size_t x = keys.FirstVector<T>(); x < keys.EndVector<T>(); x += LanesOf<T>()) {
+          const T* v = panels + PanelOffset<T>(x, E) + e * kPanel<T>;
+          sum = hn::MulAdd(hn::Load(d, p + x), hn::Load(d, v), sum);
+        }
+        hn::Store(sum, d, acc);
+      }
+    }
+  }
+
   // acc [rows, E] += p [rows, keys] v [keys, E]
   HWY_INLINE void AddValues() {
+    if (narrow_) return AddNarrowValues();
     constexpr std::size_t kStride = ScoreTile<T>::kStride;
     const auto v_stride = static_cast<std::size_t>(call_.values.stride);
     const T* v = call_.values.Row(tile_.block().b, tile_.block().g, tile_.j0());
@@ -134,8 +162,9 @@ class TiledForward {
       if (!spoilt[j]) continue;
       const auto x = static_cast<std::size_t>(j - j0);
       for (std::size_t r = 0; r < tile_.rows(); ++r) {
-        if (tile_.Allows(r, x))
-          AddSpoilt(tile_.s(r)[x], v[j], static_cast<std::size_t>(p_.E), acc_ + r * width_);
+        if (!tile_.Allows(r, x)) continue;
+        AddSpoilt(tile_.s(r)[x], v[j], static_cast<std::size_t>(p_.E), narrow_ ? LanesOf<T>() : 1,
+                  acc_ + r * width_);
       }
     }
   }
@@ -148,7 +177,11 @@ class TiledForward {
     T* out = outputs_.out.data + b * outputs_.out.strides[0] + h * outputs_.out.strides[1] +
              i * outputs_.out.strides[2];
     const Index stride = outputs_.out.strides[3];
-    for (Index e = 0; e < p_.E; ++e) out[e * stride] = sees ? acc[e] / sum : T(0);
+    for (Index e = 0; e < p_.E; ++e) {
+      const T value =
+          narrow_ ? SumOf<T>(hn::Load(Lanes<T>(), acc + e * static_cast<Index>(LanesOf<T>()))) : acc[e];
+      out[e * stride] = sees ? value / sum : T(0);
+    }
     if (outputs_.lse) {
       (*outputs_.lse)(b, h, i) =
           sees ? static_cast<T>(static_cast<double>(max_[r]) * kLn2 + std::log(static_cast<double>(sum)))
@@ -165,7 +198,7 @@ class TiledForward {
     const auto scale = hn::Set(d, scale_);
     for (Index j0 = 0; j0 < p_.S; j0 += kTileKeys) {
       const bool any = tile_.SetTile(j0);
-      if (any) tile_.Compute(score_, Panel());
+      if (any) ComputeTile();
       const Index n = std::min(kTileKeys, p_.S - j0);
       for (std::size_t r = 0; r < tile_.rows(); ++r) {
         T* to = &weights(tile_.block().b, tile_.head(r), tile_.query(r), j0);
@@ -192,6 +225,7 @@ class TiledForward {
   const Score& score_;
   ScoreTile<T> tile_;
   T scale_;
+  bool narrow_;
   std::size_t width_;
   T* max_;  // m, as an exponent of 2
   T* sum_;  // of exp(s - m), in lanes

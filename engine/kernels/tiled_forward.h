@@ -9,13 +9,20 @@
 
 namespace regard::engine {
 
+// Values of so few numbers that a vector holds one number of several keys rather than the numbers of one.
+template <typename T>
+bool HasNarrowValues(const Problem<T>& p) {
+  return p.E <= 4;
+}
+
 template <typename T>
 struct TiledForwardCall {
   const Problem<T>& problem;
   const AttentionOutputs<T>& outputs;
   Panels<T> keys;
-  PaddedRows<T> values;
-  RowBlocks blocks;  // a task is one of them
+  PaddedRows<T> values;    // not looked at where the values are narrow:
+  Panels<T> value_panels;  // then these are, keys side by side
+  RowBlocks blocks;        // a task is one of them
 };
 
 // Tasks first .. last - 1, on this thread.

@@ -29,7 +29,9 @@ struct RowBlocks {
         G(p.G),
         L(p.L),
         group(p.group),
-        heads(std::clamp<Index>(p.L == 0 ? 1 : kBlockRows / p.L, 1, std::max<Index>(1, p.group))),
+        heads(p.L == 0 || p.parameter.strides[0] != 0  // a parameter for each head: one head at a time
+                  ? 1
+                  : std::clamp<Index>(kBlockRows / p.L, 1, std::max<Index>(1, p.group))),
         queries(heads > 1 ? p.L : std::min(kBlockRows, p.L)),
         per_group(CeilDiv(p.group, heads)),
         per_head(CeilDiv(p.L, std::max<Index>(1, queries))),

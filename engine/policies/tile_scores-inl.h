@@ -1,7 +1,17 @@
-// The scores as the register-tiled kernels ask for them. A score is a struct that has
+// The scores as the register-tiled kernels ask for them. A score made of products (kProduct) is a struct that
+// has
 //
-//   Block(rows, vectors, q, q_stride, panel, D, s, stride)   s [rows, vectors] from q [rows, D] and a panel
-//   of keys Finish(place, keys, s)                         from what Block left to the raw scores of a row
+//   Block(rows, vectors, q, q_stride, panel, D, s, stride)   s [rows, vectors] from rows and a panel of keys
+//   Finish(place, keys, s)      from what Block left to the raw scores of a row
+//   product_scale()             ds/dq = product_scale k, ds/dk = product_scale q, where it is not kNormed
+//
+// and one that is a sum of another term over the dimensions has
+//
+//   BlockOf<kM, kN>(q, q_stride, panel, parameter, D, s, stride)   as Block, raw scores
+//   Pair, PairGradient          the same and its gradients for one pair, whatever its numbers
+//   Gradient                    of two vectors of pairs, what the gradients are made of
+//   QueryFactor, KeyFactor, ParameterGradient   the factors taken out of them, by the parameter
+//   kWidest, kExponentials      see Panels
 #if defined(REGARD_ENGINE_POLICIES_TILE_SCORES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef REGARD_ENGINE_POLICIES_TILE_SCORES_INL_H_
 #undef REGARD_ENGINE_POLICIES_TILE_SCORES_INL_H_
@@ -10,6 +20,8 @@
 #endif
 
 #include "engine/kernels/tile-inl.h"
+#include "engine/policies/additive_tile-inl.h"
+#include "engine/policies/gaussian_tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace regard::engine::HWY_NAMESPACE {
@@ -17,6 +29,8 @@ namespace regard::engine::HWY_NAMESPACE {
 // q·k
 template <typename T>
 struct ProductScore {
+  static constexpr bool kProduct = true;
+
   HWY_INLINE void Block(std::size_t rows, std::size_t vectors, const T* q, std::size_t q_stride,
                         const T* panel, std::size_t D, T* s, std::size_t stride) const {
     Multiply<false>(rows, vectors, BlockProduct<T>{q, q_stride, panel, kPanel<T>, D, s, stride, false});
@@ -98,6 +112,10 @@ HWY_INLINE void VisitTileScore(const Problem<T>& problem, const F& f) {
   switch (problem.score) {
     case ScoreKind::kCosine:
       return f(CosineTileScore<T>(problem));
+    case ScoreKind::kAdditive:
+      return f(AdditiveTileScore<T>(problem));
+    case ScoreKind::kGaussian:
+      return f(GaussianTileScore<T>(problem));
     default:
       return f(DotTileScore<T>(problem));
   }
