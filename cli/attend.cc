@@ -125,18 +125,33 @@ struct Call {
 };
 
 void NeedOnlyFor(const std::string& option, const std::string& value, const std::string& score,
-                 const std::string& wanted) {
-  if (!value.empty() && score != wanted)
-    throw UsageError(fmt::format("{} goes with --score {}, not with {}", option, wanted, score));
+                 const std::vector<std::string>& wanted) {
+  if (!value.empty() && std::find(wanted.begin(), wanted.end(), score) == wanted.end())
+    throw UsageError(
+        fmt::format("{} goes with --score {}, not with {}", option, fmt::join(wanted, " or "), score));
+}
+
+// In the order of CompactKernel.
+const std::vector<std::string> kCompactKernels{"boxcar", "triangular", "epanechnikov", "tricube"};
+
+template <typename T>
+void LoadPrecision(const std::string& precision, Call<T>& call) {
+  if (precision.ends_with(".npy")) {
+    call.precision = Load<T, 1>(precision);
+  } else {
+    call.precision = {{static_cast<T>(precision.empty() ? 1.0 : ParseReal("--precision", precision))}, {1}};
+  }
 }
 
 template <typename T>
 void SetScore(const AttendOptions& options, Call<T>& call) {
   const std::string& score = options.score;
-  NeedOnlyFor("--weight", options.weight, score, "additive");
-  NeedOnlyFor("--precision", options.precision, score, "gaussian");
-  if (!options.scale.empty() && score != "dot" && score != "cosine")
-    throw UsageError(fmt::format("--scale goes with --score dot or cosine, not with {}", score));
+  const auto kernel = std::find(kCompactKernels.begin(), kCompactKernels.end(), score);
+  std::vector<std::string> with_precision{"gaussian"};
+  with_precision.insert(with_precision.end(), kCompactKernels.begin(), kCompactKernels.end());
+  NeedOnlyFor("--weight", options.weight, score, {"additive"});
+  NeedOnlyFor("--precision", options.precision, score, with_precision);
+  NeedOnlyFor("--scale", options.scale, score, {"dot", "cosine"});
   const double scale = options.scale.empty() ? 1.0 : ParseReal("--scale", options.scale);
   if (score == "dot") {
     call.attention.score = Dot{scale};
@@ -147,13 +162,12 @@ void SetScore(const AttendOptions& options, Call<T>& call) {
     call.w = Load<T, 2>(options.weight);
     call.attention.score = Additive<T>{call.w.view()};
   } else if (score == "gaussian") {
-    const std::string& precision = options.precision;
-    if (precision.ends_with(".npy")) {
-      call.precision = Load<T, 1>(precision);
-    } else {
-      call.precision = {{static_cast<T>(precision.empty() ? 1.0 : ParseReal("--precision", precision))}, {1}};
-    }
+    LoadPrecision(options.precision, call);
     call.attention.score = Gaussian<T>{call.precision.view()};
+  } else if (kernel != kCompactKernels.end()) {
+    LoadPrecision(options.precision, call);
+    call.attention.score =
+        Compact<T>{static_cast<CompactKernel>(kernel - kCompactKernels.begin()), call.precision.view()};
   }
 }
 
@@ -291,13 +305,13 @@ void RunAttend(const AttendOptions& options) {
 
 void AddScoreOptions(CLI::App& command, AttendOptions& o) {
   const std::string group = "Score";
-  AddChoice(command, "--score", o.score, {"scaled-dot", "dot", "cosine", "additive", "gaussian"},
-            "How a query is compared with a key")
-      ->group(group);
+  std::vector<std::string> scores{"scaled-dot", "dot", "cosine", "additive", "gaussian"};
+  scores.insert(scores.end(), kCompactKernels.begin(), kCompactKernels.end());
+  AddChoice(command, "--score", o.score, scores, "How a query is compared with a key")->group(group);
   AddText(command, "--scale", "X", o.scale, "Factor of the dot or cosine score")->group(group);
   AddText(command, "--weight", "FILE", o.weight, "w of the additive score, [D] or [H, D]")->group(group);
   AddText(command, "--precision", "X|FILE", o.precision,
-          "Of the Gaussian score: a number, or an array of 1 or D of them")
+          "Of the Gaussian score and the compact kernels: a number, or an array of 1 or D of them")
       ->group(group);
   AddText(command, "--softcap", "C", o.softcap, "s becomes C tanh(s / C)")->group(group);
   AddText(command, "--bias", "FILE", o.bias, "Added to the score; each dimension full or 1")->group(group);

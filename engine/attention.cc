@@ -109,7 +109,14 @@ class Plan {
   }
   void SetScore(const Gaussian<T>& gaussian) {
     p_.score = ScoreKind::kGaussian;
-    const auto& a = gaussian.precision;
+    SetPrecision(gaussian.precision);
+  }
+  void SetScore(const Compact<T>& compact) {
+    p_.score = ScoreKind::kCompact;
+    p_.kernel = compact.kernel;
+    SetPrecision(compact.precision);
+  }
+  void SetPrecision(const TensorView<const T, 1>& a) {
     const Index each = a.shape[0] == 1 ? 0 : a.strides[0];  // 0: one number for every dimension
     p_.parameter = parameter_.Pack(TensorView<const T, 2>(a.data, {1, p_.D}, {0, each}));
     p_.parameter.strides[0] = 0;

@@ -143,6 +143,14 @@ Sizes CheckInputs(const AttentionInputs<T>& in, Checker* check) {
   return n;
 }
 
+// The precision of a score that has one.
+template <typename T>
+const TensorView<const T, 1>* PrecisionOf(const Score<T>& score) {
+  if (const auto* gaussian = std::get_if<Gaussian<T>>(&score)) return &gaussian->precision;
+  if (const auto* compact = std::get_if<Compact<T>>(&score)) return &compact->precision;
+  return nullptr;
+}
+
 bool Finite(double x) { return std::isfinite(x); }
 
 template <typename T>
@@ -160,11 +168,18 @@ void CheckScore(const Score<T>& score, const Sizes& n, Checker* check) {
     check->Require((w.shape[0] == n.H || w.shape[0] == 1) && w.shape[1] == n.D,
                    "score Additive's w has shape ", w.shape, "; expected [H or 1, D] = [", n.H, " or 1, ",
                    n.D, "]");
-  } else if (const auto* gaussian = std::get_if<Gaussian<T>>(&score)) {
-    const auto& a = gaussian->precision;
-    check->Sound("score Gaussian's precision", a);
-    check->Require(a.shape[0] == 1 || a.shape[0] == n.D, "score Gaussian's precision has shape ", a.shape,
+  }
+  if (const auto* a = PrecisionOf(score)) {
+    const char* name = std::holds_alternative<Gaussian<T>>(score) ? "score Gaussian's precision"
+                                                                  : "score Compact's precision";
+    check->Sound(name, *a);
+    check->Require(a->shape[0] == 1 || a->shape[0] == n.D, name, " has shape ", a->shape,
                    "; expected [1] or [D] = [", n.D, "]");
+  }
+  if (const auto* compact = std::get_if<Compact<T>>(&score)) {
+    const auto kernel = static_cast<Index>(compact->kernel);
+    check->Require(kernel >= 0 && kernel <= static_cast<Index>(CompactKernel::kTricube),
+                   "score Compact's kernel is ", kernel, "; expected a CompactKernel");
   }
 }
 
@@ -296,11 +311,10 @@ Status ValidateBackward(const AttentionOptions<SumType<T>>& options, const Atten
     if (additive) check.Writable("dw", *grads.dw, additive->w.shape, "w's shape");
   }
   if (grads.dprecision) {
-    const auto* gaussian = std::get_if<Gaussian<SumType<T>>>(&options.score);
-    check.Require(gaussian != nullptr,
-                  "dprecision is asked for with a score that has no precision; it needs Gaussian");
-    if (gaussian)
-      check.Writable("dprecision", *grads.dprecision, gaussian->precision.shape, "precision's shape");
+    const auto* precision = PrecisionOf(options.score);
+    check.Require(precision != nullptr,
+                  "dprecision is asked for with a score that has no precision; it needs Gaussian or Compact");
+    if (precision) check.Writable("dprecision", *grads.dprecision, precision->shape, "precision's shape");
   }
   return check.status();
 }

@@ -123,6 +123,15 @@ TEST(Validate, Scores) {
   const Tensor<float, 1> precision({5});
   EXPECT_THAT(Message([&](auto* c) { c->options.score = Gaussian<float>{precision.view()}; }),
               HasSubstr("score Gaussian's precision has shape [5]; expected [1] or [D] = [6]"));
+  EXPECT_THAT(Message([&](auto* c) {
+                c->options.score = Compact<float>{CompactKernel::kTricube, precision.view()};
+              }),
+              HasSubstr("score Compact's precision has shape [5]; expected [1] or [D] = [6]"));
+  const Tensor<float, 1> one({1});
+  EXPECT_THAT(Message([&](auto* c) {
+                c->options.score = Compact<float>{static_cast<CompactKernel>(4), one.view()};
+              }),
+              HasSubstr("score Compact's kernel is 4; expected a CompactKernel"));
 }
 
 TEST(Validate, Masks) {
@@ -184,8 +193,9 @@ TEST(Validate, UpstreamAndGradients) {
   EXPECT_THAT(BackwardMessage([&](auto*, auto* gradients) { gradients->dw = dw.view(); }),
               HasSubstr("dw is asked for with a score that has no w; it needs Additive"));
   const Tensor<float, 1> dprecision({1});
-  EXPECT_THAT(BackwardMessage([&](auto*, auto* gradients) { gradients->dprecision = dprecision.view(); }),
-              HasSubstr("dprecision is asked for with a score that has no precision; it needs Gaussian"));
+  EXPECT_THAT(
+      BackwardMessage([&](auto*, auto* gradients) { gradients->dprecision = dprecision.view(); }),
+      HasSubstr("dprecision is asked for with a score that has no precision; it needs Gaussian or Compact"));
   EXPECT_THAT(BackwardMessage([](auto*, auto* gradients) { gradients->dk->shape[1] = 4; }),
               HasSubstr("dk has shape [2, 4, 7, 6]"));
 }

@@ -19,7 +19,17 @@
 namespace regard::nn {
 
 // The formulas are in regard/score.h and regard/normalizer.h.
-enum class ScoreKind { kScaledDot, kDot, kCosine, kAdditive, kGaussian };
+enum class ScoreKind {
+  kScaledDot,
+  kDot,
+  kCosine,
+  kAdditive,
+  kGaussian,
+  kBoxcar,  // the compact kernels, in the order of CompactKernel
+  kTriangular,
+  kEpanechnikov,
+  kTricube,
+};
 enum class NormalizerKind { kSoftmax, kArgmax, kSample };
 
 // An undefined tensor is an option that is not given. Gradients reach bias, additive_weight and precision.
@@ -30,7 +40,7 @@ struct AttendOptions {
   std::optional<double> scale;    // of kScaledDot (else 1 / sqrt(D)), kDot and kCosine (else 1)
   double eps = 1e-8;              // of kCosine
   torch::Tensor additive_weight;  // [D] or [H, D]: needed by kAdditive
-  torch::Tensor precision;        // [], [1] or [D]: needed by kGaussian
+  torch::Tensor precision;        // [], [1] or [D]: needed by kGaussian and the compact kernels
   std::optional<double> softcap;  // c > 0: s becomes c tanh(s / c)
   torch::Tensor bias;             // [B, H, L, S]
   torch::Tensor alibi_slopes;     // [H]

@@ -20,11 +20,10 @@ void CheckSame(const char* what, const char* a_name, const at::Tensor& a, const 
                     " and ", a_name, " has ", a.sym_sizes(), "; expected the same number of ", what);
 }
 
-void CheckGiven(const AttendOptions& o, const char* name, const at::Tensor& tensor, ScoreKind score,
-                const char* score_name) {
-  TORCH_CHECK_VALUE(tensor.defined() == (o.score == score), name,
+void CheckGiven(const char* name, const at::Tensor& tensor, bool needed, const char* scores) {
+  TORCH_CHECK_VALUE(tensor.defined() == needed, name,
                     tensor.defined() ? " is given with another score than " : " is not given with score ",
-                    score_name, "; expected both or neither");
+                    scores, "; expected both or neither");
 }
 
 }  // namespace
@@ -42,10 +41,12 @@ void CheckAttendCall(const AttendCall& call) {
   const auto H = call.q.sym_size(1), G = call.k.sym_size(1);
   TORCH_CHECK_VALUE(G == 0 ? H == 0 : H % G == 0, "q has ", H, " heads and k has ", G,
                     "; expected a multiple of the key heads");
-  CheckGiven(o, "additive_weight", o.additive_weight, ScoreKind::kAdditive, "additive");
-  CheckGiven(o, "precision", o.precision, ScoreKind::kGaussian, "gaussian");
-  TORCH_CHECK_VALUE(!o.scale || (o.score != ScoreKind::kAdditive && o.score != ScoreKind::kGaussian),
-                    "scale is ", o.scale.value_or(0), " with an additive or gaussian score; expected none");
+  const bool additive = o.score == ScoreKind::kAdditive;
+  const bool kernel = o.score == ScoreKind::kGaussian || CompactKernelOf(o.score);
+  CheckGiven("additive_weight", o.additive_weight, additive, "additive");
+  CheckGiven("precision", o.precision, kernel, "gaussian, boxcar, triangular, epanechnikov or tricube");
+  TORCH_CHECK_VALUE(!o.scale || !(additive || kernel), "scale is ", o.scale.value_or(0),
+                    "; expected none: it goes with a scaled_dot, dot or cosine score");
   TORCH_CHECK_VALUE(o.query_segments.defined() == o.key_segments.defined(),
                     "only one of query_segments and key_segments is given; expected both or neither");
   TORCH_CHECK_VALUE(o.dropout >= 0 && o.dropout < 1, "dropout is ", o.dropout, "; expected 0 <= dropout < 1");

@@ -110,6 +110,12 @@ class Prepared {
       case ScoreKind::kGaussian:
         options.score = Gaussian<Sum>{Floats<Sum, 1>("precision", o.precision)};
         break;
+      case ScoreKind::kBoxcar:
+      case ScoreKind::kTriangular:
+      case ScoreKind::kEpanechnikov:
+      case ScoreKind::kTricube:
+        options.score = Compact<Sum>{*CompactKernelOf(o.score), Floats<Sum, 1>("precision", o.precision)};
+        break;
     }
   }
 

@@ -89,6 +89,34 @@ Tensor Allowed(const AttendCall& call) {
   return allowed;
 }
 
+// |precision ∘ (q - k)| [B, H, L, S]
+Tensor Distances(const AttendCall& call, const Tensor& q, const Tensor& k) {
+  const Tensor precision = call.options.precision.to(q.options());
+  constexpr std::int64_t kByDifference = 2;  // no cancellation of close points
+  return at::cdist(q * precision, k * precision, 2.0, kByDifference);
+}
+
+// Where a compact kernel is not 0, for distances that may be NaN: that is not outside.
+Tensor Inside(CompactKernel kernel, const Tensor& u) {
+  return (kernel == CompactKernel::kBoxcar ? u > 1 : u >= 1).logical_not();
+}
+
+// log K(u) where u is inside, else 0
+Tensor LogKernel(CompactKernel kernel, const Tensor& distances) {
+  const Tensor u = at::where(Inside(kernel, distances), distances, 0);
+  switch (kernel) {
+    case CompactKernel::kBoxcar:
+      return u - u;
+    case CompactKernel::kTriangular:
+      return at::log1p(-u);
+    case CompactKernel::kEpanechnikov:
+      return at::log1p(-u.square());
+    case CompactKernel::kTricube:
+      return 3 * at::log1p(-u.pow(3));
+  }
+  TORCH_INTERNAL_ASSERT(false);
+}
+
 // s before softcap, bias and ALiBi; q, k [B, H, *, D] are finite
 Tensor RawScores(const AttendCall& call, const Tensor& q, const Tensor& k) {
   const AttendOptions& o = call.options;
@@ -106,11 +134,13 @@ Tensor RawScores(const AttendCall& call, const Tensor& q, const Tensor& k) {
       const Tensor per_head = w.dim() == 1 ? w : w.unsqueeze(1).unsqueeze(1);
       return (at::tanh(q.unsqueeze(3) + k.unsqueeze(2)) * per_head).sum(-1);
     }
-    case ScoreKind::kGaussian: {
-      const Tensor precision = o.precision.to(options);
-      constexpr std::int64_t kByDifference = 2;  // no cancellation of close points
-      return -0.5 * at::cdist(q * precision, k * precision, 2.0, kByDifference).square();
-    }
+    case ScoreKind::kGaussian:
+      return -0.5 * Distances(call, q, k).square();
+    case ScoreKind::kBoxcar:
+    case ScoreKind::kTriangular:
+    case ScoreKind::kEpanechnikov:
+    case ScoreKind::kTricube:
+      return LogKernel(*CompactKernelOf(o.score), Distances(call, q, k));
   }
   TORCH_INTERNAL_ASSERT(false);
 }
@@ -118,7 +148,8 @@ Tensor RawScores(const AttendCall& call, const Tensor& q, const Tensor& k) {
 // s where it is allowed, else -inf. [B, H, L, S]
 Tensor Scores(const AttendCall& call, const Tensor& q, const Tensor& k, const Tensor& allowed) {
   const AttendOptions& o = call.options;
-  const bool squared = o.score == ScoreKind::kCosine || o.score == ScoreKind::kGaussian;
+  const bool squared =
+      o.score == ScoreKind::kCosine || o.score == ScoreKind::kGaussian || CompactKernelOf(o.score);
   Tensor s = RawScores(call, Clean(q, squared), Clean(k, squared));
   s = s + Poison(q, squared) + Poison(k, squared).mT();
   if (o.softcap) s = *o.softcap * at::tanh(s / *o.softcap);
@@ -227,8 +258,13 @@ AttendOutputs FallbackAttend(const AttendCall& call) {
   const auto type = call.q.scalar_type();
   const auto sums = r[kLse].scalar_type();
   const Tensor q = call.q.to(sums), v = PerQueryHead(call.v.to(sums), n.H);
-  const Tensor allowed = Allowed(call);
-  const Tensor s = Scores(call, q, PerQueryHead(call.k.to(sums), n.H), allowed);
+  const Tensor k = PerQueryHead(call.k.to(sums), n.H);
+  Tensor allowed = Allowed(call);
+  if (const auto kernel = CompactKernelOf(o.score)) {  // what is outside is as good as masked
+    const Tensor inside = Inside(*kernel, Distances(call, q.detach(), k.detach()).detach());
+    allowed = allowed.defined() ? allowed & inside : inside;
+  }
+  const Tensor s = Scores(call, q, k, allowed);
 
   const Tensor m = RowMaximum(s);
   const Tensor e = at::exp(s - m);

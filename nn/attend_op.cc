@@ -35,7 +35,8 @@ constexpr char kUpstream[] =
     ", Tensor out, Tensor lse, Tensor index, Tensor? dout, Tensor? dlse, Tensor? dweights, "
     "Tensor? dlog_prob, bool[6] needs";
 
-constexpr std::array kScores{"scaled_dot", "dot", "cosine", "additive", "gaussian"};
+constexpr std::array kScores{"scaled_dot", "dot",        "cosine",       "additive", "gaussian",
+                             "boxcar",     "triangular", "epanechnikov", "tricube"};
 constexpr std::array kCorners{"top_left", "bottom_right"};
 constexpr std::array kNormalizers{"softmax", "argmax", "sample"};
 
@@ -291,6 +292,11 @@ std::array<at::Tensor*, AttendCall::kTensors> AttendCall::Tensors() {
           &o.key_segments,
           &o.blocks,
           &o.keep};
+}
+
+std::optional<CompactKernel> CompactKernelOf(ScoreKind score) {
+  if (score < ScoreKind::kBoxcar) return std::nullopt;
+  return static_cast<CompactKernel>(static_cast<int>(score) - static_cast<int>(ScoreKind::kBoxcar));
 }
 
 double ResolvedScale(const AttendCall& call) {

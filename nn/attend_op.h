@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "nn/attend.h"
@@ -37,6 +38,9 @@ using AttendGradients = std::array<at::Tensor, AttendCall::kDifferentiable>;
 
 // Throws c10::ValueError where kinds or sizes do not fit together.
 void CheckAttendCall(const AttendCall& call);
+
+// The kernel of a score that is 0 outside of a ball.
+std::optional<CompactKernel> CompactKernelOf(ScoreKind score);
 
 // The factor of a dot-like score.
 double ResolvedScale(const AttendCall& call);

@@ -172,6 +172,41 @@ TEST(Attend, MaskedNanHasNoEffect) {
   }
 }
 
+TEST(Attend, OutsideOfACompactKernelDoesNotExist) {
+  for (const Variant& score : Scores()) {
+    AttendOptions options;
+    score.set(&options);
+    if (!CompactKernelOf(options.score)) continue;
+    SCOPED_TRACE(score.name);
+    options.return_lse = options.return_weights = true;
+    AttendCall call = MakeCall(options);
+    call.q.select(2, 4).fill_(-1000);  // no key inside
+    call.k.select(2, 1).fill_(1000);
+    call.v.select(2, 1).fill_(0);
+    for (const auto& attend : {DispatchAttend, FallbackAttend}) {
+      const Trial clean = TrialOf(attend, call);
+      for (double key : {1e5, std::numeric_limits<double>::infinity()}) {
+        AttendCall far = call;
+        far.k = call.k.clone(), far.v = call.v.clone();
+        far.k.select(2, 1).fill_(key);
+        far.v.select(2, 1).fill_(kNan);
+        const Trial trial = TrialOf(attend, far);
+        for (std::size_t n = 0; n < kAttendOutputs; ++n) {
+          EXPECT_TRUE(torch::equal(trial.outputs[n], clean.outputs[n])) << "output " << n;
+        }
+        for (std::size_t n = 0; n < clean.gradients.size(); ++n) {
+          EXPECT_TRUE(torch::equal(trial.gradients[n], clean.gradients[n])) << "gradient " << n;
+        }
+      }
+      EXPECT_TRUE(clean.outputs[kOut].select(2, 4).eq(0).all().item<bool>());
+      AttendCall nan = call;
+      nan.k = call.k.clone();
+      nan.k.select(2, 1).fill_(kNan);
+      EXPECT_TRUE(attend(nan)[kOut].isnan().all().item<bool>());
+    }
+  }
+}
+
 TEST(Attend, FallbackSdpaKeepsTheContract) {
   AttendOptions options;
   options.causal = true;

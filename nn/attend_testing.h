@@ -67,6 +67,26 @@ inline std::vector<Variant> Scores() {
          o->score = ScoreKind::kGaussian;
          o->precision = Random({D}, 5);
        }},
+      {"boxcar",
+       [](AttendOptions* o) {
+         o->score = ScoreKind::kBoxcar;
+         o->precision = torch::full({1}, 0.4, torch::kDouble);
+       }},
+      {"triangular",
+       [](AttendOptions* o) {
+         o->score = ScoreKind::kTriangular;
+         o->precision = torch::full({}, 0.4, torch::kDouble);
+       }},
+      {"epanechnikov",
+       [](AttendOptions* o) {
+         o->score = ScoreKind::kEpanechnikov;
+         o->precision = torch::full({1}, 0.4, torch::kDouble);
+       }},
+      {"tricube per dimension",
+       [](AttendOptions* o) {
+         o->score = ScoreKind::kTricube;
+         o->precision = 0.3 * Random({D}, 5);
+       }},
   };
 }
 

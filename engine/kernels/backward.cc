@@ -124,7 +124,7 @@ class BackwardBlock {
   void RunRow(const Tile& t, TileClass c, Index i) {
     const T lse = up_.lse(t.b, t.h, i);
     if (lse == -std::numeric_limits<T>::infinity()) return;
-    const std::size_t n = p_.mask->Keys(t, c, i, keys_);
+    std::size_t n = p_.mask->Keys(t, c, i, keys_);
     if (n == 0) return;
     const Index g = p_.KeyHead(t.h);
     const RowPlace place{t.b, t.h, g, i, t.j0};
@@ -132,8 +132,11 @@ class BackwardBlock {
     const T* a = p_.parameter.data == nullptr ? nullptr : &p_.parameter(t.h, 0);
     const Rows<T> k{RowsOf(p_.k, t.b, g)[t.j0], p_.k.strides[2]};
     SumTerms(score_, q, a, k, keys_, n, static_cast<std::size_t>(p_.D), s_);
+    n = KeepInside(score_, keys_, n, s_);
+    if (n == 0) return;
+    if constexpr (kHasOutside<T, Score>) std::copy(s_, s_ + n, raw_);
     score_.Finish(place, keys_, n, s_);
-    std::copy(s_, s_ + n, raw_);
+    if constexpr (!kHasOutside<T, Score>) std::copy(s_, s_ + n, raw_);
     AdjustScores(p_, place, keys_, n, s_, capped_);
     const T sum = ExpOf(s_, n, lse, s_);  // p_x
     if (call_.row_in_tile()) {

@@ -28,7 +28,7 @@ struct BackwardCall {
   // where a row's keys are not all in one tile.
   T* row_term = nullptr;
 
-  // The gradient of Additive's w or Gaussian's precision: one array [parameter_heads, D] for each chunk of
+  // The gradient of Additive's w or of a precision: one array [parameter_heads, D] for each chunk of
   // tasks, summed by the caller. Null when not asked for.
   T* parameter_sums = nullptr;
   Index parameter_heads = 1;

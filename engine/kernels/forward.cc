@@ -71,13 +71,14 @@ class ForwardBlock {
 
   // The row's scores in this tile: s_x; returns how many.
   std::size_t Scores(const Tile& t, TileClass c, Index i) {
-    const std::size_t n = p_.mask->Keys(t, c, i, keys_);
+    std::size_t n = p_.mask->Keys(t, c, i, keys_);
     if (n == 0) return 0;
     const Index g = p_.KeyHead(t.h);
     const RowPlace place{t.b, t.h, g, i, t.j0};
     const Rows<T> k{RowsOf(p_.k, t.b, g)[t.j0], p_.k.strides[2]};
     const T* a = p_.parameter.data == nullptr ? nullptr : &p_.parameter(t.h, 0);
     SumTerms(score_, RowsOf(p_.q, t.b, t.h)[i], a, k, keys_, n, static_cast<std::size_t>(p_.D), s_);
+    n = KeepInside(score_, keys_, n, s_);
     score_.Finish(place, keys_, n, s_);
     AdjustScores(p_, place, keys_, n, s_, static_cast<T*>(nullptr));
     return n;
@@ -163,7 +164,7 @@ class ForwardBlock {
     if (!p_.soft()) return;
     ForEachTile(block, [&](const Tile& t, TileClass c) HWY_ATTR {
       for (Index i = t.i0; i < t.i1; ++i) {
-        const std::size_t n = p_.mask->Keys(t, c, i, keys_);
+        const std::size_t n = kHasOutside<T, Score> ? Scores(t, c, i) : p_.mask->Keys(t, c, i, keys_);
         const RowState<T>& state = states_[i - t.i0];
         T* row = &(*outputs_.weights)(t.b, t.h, i, t.j0);
         const Index stride = outputs_.weights->strides[3];

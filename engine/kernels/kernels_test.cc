@@ -20,7 +20,12 @@ constexpr std::array kScores = {TestScore::kScaledDot,
                                 TestScore::kAdditive,
                                 TestScore::kAdditivePerHead,
                                 TestScore::kGaussian,
-                                TestScore::kGaussianPerDimension};
+                                TestScore::kGaussianPerDimension,
+                                TestScore::kBoxcar,
+                                TestScore::kTriangular,
+                                TestScore::kEpanechnikov,
+                                TestScore::kTricube,
+                                TestScore::kTricubePerDimension};
 constexpr int kMasks = static_cast<int>(TestMask::kMany) + 1;
 
 class Kernels : public testing::TestWithParam<std::string> {

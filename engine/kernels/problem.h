@@ -26,7 +26,7 @@ inline Index Padded(Index n) { return (n + kPad - 1) / kPad * kPad; }
 inline Index CeilDiv(Index a, Index b) { return a / b + (a % b != 0); }
 
 // Kinds of raw score. kDot is scaled dot product as well.
-enum class ScoreKind { kDot, kCosine, kAdditive, kGaussian };
+enum class ScoreKind { kDot, kCosine, kAdditive, kGaussian, kCompact };
 enum class NormalizerKind { kSoftmax, kArgmax, kSample };
 
 template <typename T>
@@ -44,6 +44,7 @@ struct Problem {
   bool shared_precision = false;     // kGaussian: the same for every dimension
   TensorView<const T, 3> q_norm;     // kCosine: [B, H, L]
   TensorView<const T, 3> k_norm;     // kCosine: [B, G, S]
+  CompactKernel kernel{};            // kCompact: the parameter is as kGaussian's
 
   std::optional<T> softcap;
   std::optional<TensorView<const T, 4>> bias;  // [B, H, L, S], broadcast by strides of 0

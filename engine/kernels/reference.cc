@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <limits>
 
+#include "engine/kernels/compact_reference.h"
 #include "engine/policies/random.h"
 
 namespace regard::engine {
@@ -88,6 +89,22 @@ struct Pair {
            });
   }
 
+  C RawOf(const Compact<SumType<T>>& score) const { return LogOf(score.kernel, SquaredDistance(score)); }
+
+  // Outside of a compact kernel there is no pair.
+  bool Exists() const {
+    const auto* compact = std::get_if<Compact<SumType<T>>>(&options.score);
+    if (compact == nullptr) return true;
+    return !IsOutside(compact->kernel, SquaredDistance(*compact));
+  }
+
+  // u²
+  C SquaredDistance(const Compact<SumType<T>>& score) const {
+    return Sum([&](Index d) {
+      const C z = A(score, d) * (q(d) - k(d));
+      return z * z;
+    });
+  }
   C Product() const {
     return Sum([&](Index d) { return q(d) * k(d); });
   }
@@ -99,10 +116,12 @@ struct Pair {
   }
   Index Head(const Additive<SumType<T>>& score) const { return score.w.shape[0] == 1 ? 0 : h; }
   C W(const Additive<SumType<T>>& score, Index d) const { return static_cast<C>(score.w(Head(score), d)); }
-  Index Dimension(const Gaussian<SumType<T>>& score, Index d) const {
+  template <typename WithPrecision>
+  Index Dimension(const WithPrecision& score, Index d) const {
     return score.precision.shape[0] == 1 ? 0 : d;
   }
-  C A(const Gaussian<SumType<T>>& score, Index d) const {
+  template <typename WithPrecision>
+  C A(const WithPrecision& score, Index d) const {
     return static_cast<C>(score.precision(Dimension(score, d)));
   }
 
@@ -150,6 +169,18 @@ struct Pair {
       dq[d] -= ds * a * a * z;
       dk[d] += ds * a * a * z;
       grads->dprecision[static_cast<std::size_t>(Dimension(score, d))] -= ds * a * z * z;
+    }
+  }
+  void DifferentiateOf(const Compact<SumType<T>>& score, C ds, C* dq, C* dk,
+                       ReferenceGradients<C>* grads) const {
+    const C u2 = SquaredDistance(score), u = std::sqrt(u2);
+    if (u == 0) return;
+    const C du = ds * SlopeOfLog(score.kernel, u2);
+    for (Index d = 0; d < D(); ++d) {
+      const C a = A(score, d), z = q(d) - k(d);
+      dq[d] += du * a * a * z / u;
+      dk[d] -= du * a * a * z / u;
+      grads->dprecision[static_cast<std::size_t>(Dimension(score, d))] += du * a * z * z / u;
     }
   }
 };
@@ -211,6 +242,7 @@ Row<C> MakeRow(const AttentionOptions<SumType<T>>& o, const AttentionInputs<T>& 
   for (Index j = 0; j < S; ++j) {
     if (!Allowed(o.mask, b, h, i, j, L, S)) continue;
     pair.j = j;
+    if (!pair.Exists()) continue;
     row.keys.push_back(j);
     row.raw.push_back(pair.Raw());
     row.s.push_back(Score(pair, row.raw.back()));
@@ -317,6 +349,9 @@ ReferenceGradients<C> ReferenceBackward(const AttentionOptions<SumType<T>>& opti
     r.dw.assign(static_cast<std::size_t>(a->w.size()), 0);
   }
   if (const auto* a = std::get_if<Gaussian<SumType<T>>>(&options.score)) {
+    r.dprecision.assign(static_cast<std::size_t>(a->precision.size()), 0);
+  }
+  if (const auto* a = std::get_if<Compact<SumType<T>>>(&options.score)) {
     r.dprecision.assign(static_cast<std::size_t>(a->precision.size()), 0);
   }
   ForEachRow<C>(options, in, [&](Index b, Index h, Index i, std::size_t at, const Row<C>& row) {

@@ -73,6 +73,26 @@ HWY_INLINE void SumTerms(const Score& score, const T* q, const T* a, Rows<T> k, 
   }
 }
 
+template <typename T, typename Score>
+inline constexpr bool kHasOutside = requires(const Score& score, T sum) {
+  score.Outside(sum);
+};
+
+// From sums over d: the keys that the score puts outside leave the list; returns how many stay.
+template <typename T, typename Score>
+HWY_INLINE std::size_t KeepInside(const Score& score, std::int32_t* keys, std::size_t n, T* s) {
+  if constexpr (kHasOutside<T, Score>) {
+    std::size_t kept = 0;
+    for (std::size_t x = 0; x < n; ++x) {
+      keys[kept] = keys[x];
+      s[kept] = s[x];
+      kept += !score.Outside(s[x]);
+    }
+    return kept;
+  }
+  return n;
+}
+
 // q·k, summed as SumTerms does.
 template <typename T>
 struct Product {

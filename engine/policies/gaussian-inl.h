@@ -1,11 +1,16 @@
 // s = -1/2 |a ∘ z|²,  z = q - k;  ds/dq = -a² z,  ds/dk = a² z,  ds/da = -a z²
 // Taken as differences, so that nothing cancels where q and k are close.
+//
+// Compact kernels: s = log K(u),  u² = |a ∘ z|²;  ds/dq = r a² z,  ds/dk = -r a² z,  ds/da = r a z², where
+// r = (log K)'(u) / u. What is outside of the kernel does not exist.
 #if defined(REGARD_ENGINE_POLICIES_GAUSSIAN_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef REGARD_ENGINE_POLICIES_GAUSSIAN_INL_H_
 #undef REGARD_ENGINE_POLICIES_GAUSSIAN_INL_H_
 #else
 #define REGARD_ENGINE_POLICIES_GAUSSIAN_INL_H_
 #endif
+
+#include <cmath>
 
 #include "engine/kernels/math-inl.h"
 #include "engine/kernels/problem.h"
@@ -41,6 +46,58 @@ struct GaussianScore {
     dk = hn::NegMulAdd(caz, a, dk);
     da = hn::MulAdd(caz, z, da);
   }
+};
+
+template <typename T>
+struct CompactScore : GaussianScore<T> {
+  using V = Vector<T>;
+  static constexpr std::size_t kCoefficients = 1;  // r ds
+
+  explicit CompactScore(const Problem<T>& problem) : GaussianScore<T>(problem), kernel(problem.kernel) {}
+
+  // NaN is not outside.
+  bool Outside(T u2) const { return kernel == CompactKernel::kBoxcar ? u2 > 1 : u2 >= 1; }
+
+  void Finish(const RowPlace&, const std::int32_t*, std::size_t n, T* s) const {
+    for (std::size_t at = 0; at < n; ++at) s[at] = LogKernel(s[at]);
+  }
+
+  T LogKernel(T u2) const {
+    switch (kernel) {
+      case CompactKernel::kBoxcar:
+        return u2 - u2;  // 0, or NaN
+      case CompactKernel::kTriangular:
+        return std::log(1 - std::sqrt(u2));
+      case CompactKernel::kEpanechnikov:
+        return std::log(1 - u2);
+      case CompactKernel::kTricube:
+        break;
+    }
+    return 3 * std::log(1 - u2 * std::sqrt(u2));
+  }
+
+  void Prepare(const RowPlace&, const std::int32_t*, std::size_t n, const T* u2, const T* ds,
+               T* const* c) const {
+    for (std::size_t at = 0; at < n; ++at) c[0][at] = ds[at] * Slope(u2[at]);
+  }
+
+  // r. It is finite: where u² < 1, 1 - u is at least half of the last place of 1.
+  T Slope(T u2) const {
+    const T u = std::sqrt(u2);
+    switch (kernel) {
+      case CompactKernel::kBoxcar:
+        return 0;
+      case CompactKernel::kTriangular:
+        return u == 0 ? T(0) : -1 / (u * (1 - u));
+      case CompactKernel::kEpanechnikov:
+        return -2 / (1 - u2);
+      case CompactKernel::kTricube:
+        break;
+    }
+    return -9 * u / (1 - u * u2);
+  }
+
+  CompactKernel kernel;
 };
 
 }  // namespace regard::engine::HWY_NAMESPACE

@@ -2,8 +2,11 @@
 //
 //   kCoefficients                        how many numbers a pair needs to be differentiated (1 or 3)
 //   Term(q, k, a, sum)                   sum + one dimension's share of the score; a is the parameter
+//   Outside(sum)                         where it has one: the pair does not exist (optional)
 //   Finish(place, keys, n, s)            from the sums over d to the raw scores
-//   Prepare(place, keys, n, raw, ds, c)  from dL/ds to the coefficients c of the derivative
+//   Prepare(place, keys, n, raw, ds, c)  from dL/ds to the coefficients c of the derivative; raw: the raw
+//   scores,
+//                                        or the sums over d where the score has an outside
 //   Derivative(q, k, a, c0, c1, c2, dq, dk, da)   adds one dimension's share of the gradients
 //
 // all of them on vectors along d, or on the n keys of one query.
@@ -35,6 +38,8 @@ HWY_INLINE void VisitScore(const Problem<T>& problem, const F& f) {
       return f(AdditiveScore<T>(problem));
     case ScoreKind::kGaussian:
       return f(GaussianScore<T>(problem));
+    case ScoreKind::kCompact:
+      return f(CompactScore<T>(problem));
   }
 }
 

@@ -18,7 +18,12 @@ enum class TestScore {
   kAdditive,
   kAdditivePerHead,
   kGaussian,
-  kGaussianPerDimension
+  kGaussianPerDimension,
+  kBoxcar,
+  kTriangular,
+  kEpanechnikov,
+  kTricube,
+  kTricubePerDimension
 };
 enum class TestMask {
   kNone,

@@ -89,7 +89,7 @@ struct AttentionGradients {
   std::optional<TensorView<T, 4>> dv;                   // [B, G, S, E]
   std::optional<TensorView<SumType<T>, 4>> dbias;       // the shape of bias
   std::optional<TensorView<SumType<T>, 2>> dw;          // the shape of Additive's w
-  std::optional<TensorView<SumType<T>, 1>> dprecision;  // the shape of Gaussian's precision
+  std::optional<TensorView<SumType<T>, 1>> dprecision;  // the shape of the precision (Gaussian, Compact)
   bool accumulate = false;
 };
 

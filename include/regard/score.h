@@ -39,8 +39,26 @@ struct Gaussian {
   TensorView<const T, 1> precision;  // [1], or [D]: one a dimension
 };
 
+// Kernels that are 0 outside of a ball, K(u) (Hastie, Tibshirani and Friedman 2009, "The Elements of
+// Statistical Learning", sections 6.1 and 6.2; Epanechnikov 1969; tricube: Cleveland 1979).
+enum class CompactKernel {
+  kBoxcar,        // 1         for u <= 1
+  kTriangular,    // 1 - u     for u < 1
+  kEpanechnikov,  // 1 - u²    for u < 1
+  kTricube,       // (1 - u³)³ for u < 1
+};
+
+// s = log K(u),  u = |precision ∘ (q - k)|: the softmax of it is the Nadaraya-Watson estimator with K of
+// width 1 / precision. A key outside of the kernel does not exist for its query, as if it were masked: a
+// query with no key inside gives 0. The gradient is 0 at u = 0, and everywhere for kBoxcar.
 template <typename T>
-using Score = std::variant<ScaledDot, Dot, Cosine, Additive<T>, Gaussian<T>>;
+struct Compact {
+  CompactKernel kernel = CompactKernel::kEpanechnikov;
+  TensorView<const T, 1> precision;  // [1], or [D]: one a dimension
+};
+
+template <typename T>
+using Score = std::variant<ScaledDot, Dot, Cosine, Additive<T>, Gaussian<T>, Compact<T>>;
 
 // Where the diagonal of a score matrix with L queries and S keys starts.
 enum class Corner {

@@ -58,11 +58,13 @@ def attend(
 
     Args:
         score: "scaled_dot" (q·k / sqrt(D)), "dot" (scale q·k), "cosine" (scale q·k / max(|q||k|, eps)), "additive"
-            (additive_weight·tanh(q + k), with q and k already projected) or "gaussian" (-1/2 |precision (q - k)|²).
+            (additive_weight·tanh(q + k), with q and k already projected), "gaussian" (-1/2 u², u = |precision (q - k)|)
+            or log K(u) of a compact kernel: "boxcar" (1), "triangular" (1 - u), "epanechnikov" (1 - u²) or "tricube"
+            ((1 - u³)³), outside of which (u >= 1; u > 1 for "boxcar") a pair does not exist, as if it were masked.
         scale: of the dot-like scores; by default 1 / sqrt(D) for "scaled_dot", else 1.
         eps: of "cosine".
         additive_weight: [D] or [H, D].
-        precision: [], [1] or [D].
+        precision: [], [1] or [D], of "gaussian" and the compact kernels.
         softcap: c > 0 makes s c tanh(s / c).
         bias: added to s, [B, H, L, S].
         alibi_slopes: [H]; s loses slope_h |i' - j|.

@@ -25,6 +25,10 @@ SCORES = {
     "cosine": {"scale": 2.0},
     "additive": {"additive_weight": randn(H, D).requires_grad_()},
     "gaussian": {"precision": randn(D).requires_grad_()},
+    "boxcar": {"precision": torch.full((1,), 0.5, dtype=torch.float64, requires_grad=True)},
+    "triangular": {"precision": torch.full((1,), 0.5, dtype=torch.float64, requires_grad=True)},
+    "epanechnikov": {"precision": torch.full((), 0.5, dtype=torch.float64, requires_grad=True)},
+    "tricube": {"precision": torch.tensor([0.5, -0.3, 0.2], dtype=torch.float64, requires_grad=True)},
 }
 
 
@@ -37,9 +41,37 @@ def test_gradients_equal_differences(score, dropout):
     def call(q, k, v, *values):
         options = dict(zip(extra, values), score=score, lengths=lengths, softcap=2.0, dropout=dropout, seed=3)
         r = regard.attend(q, k, v, return_lse=True, return_weights=True, **options)
-        return r.out, r.lse, r.weights
+        return r.out, torch.where(r.lse.isfinite(), r.lse, 0), r.weights  # -inf: no key inside a compact kernel
 
     assert torch.autograd.gradcheck(call, (*tensors(), *extra.values()))
+
+
+KERNELS = {
+    "boxcar": torch.ones_like,
+    "triangular": lambda u: 1 - u,
+    "epanechnikov": lambda u: 1 - u**2,
+    "tricube": lambda u: (1 - u**3) ** 3,
+}
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_compact_kernels_are_kernel_regression(kernel):
+    # Nadaraya and Watson's estimator of sin on scattered points, width 1/4; far from all of them it has no answer.
+    x = torch.rand(60, 1, generator=torch.Generator().manual_seed(1), dtype=torch.float64) * 6
+    y = x.sin() + 0.1 * randn(60, 1)
+    where = torch.cat([torch.linspace(0, 6, 25, dtype=torch.float64), torch.tensor([20.0])])[:, None].double()
+    precision = torch.tensor(4.0, dtype=torch.float64, requires_grad=True)
+
+    u = (precision * (where - x.T)).abs()
+    weights = torch.where(u < 1, KERNELS[kernel](torch.where(u < 1, u, 0)), 0)
+    expected = weights @ y / weights.sum(-1, keepdim=True).clamp_min(1e-9)
+    actual = regard.attend(where, x, y, score=kernel, precision=precision)
+    torch.testing.assert_close(actual, expected, rtol=1e-10, atol=1e-12)
+    assert actual[-1] == 0
+    if kernel == "boxcar":
+        assert torch.autograd.grad(actual.sum(), precision)[0] == 0
+    else:
+        torch.testing.assert_close(*(torch.autograd.grad(t.sum(), precision) for t in (actual, expected)))
 
 
 def test_gradient_of_the_chosen_key_reaches_the_scores():
@@ -178,6 +210,7 @@ def test_ranks_without_heads_or_batch():
         ({"corner": "left"}, 'corner is "left"; expected one of top_left, bottom_right'),
         ({"score": "additive"}, "additive_weight is not given"),
         ({"precision": torch.ones(1)}, "precision is given with another score"),
+        ({"score": "tricube"}, "precision is not given with score gaussian, boxcar"),
         ({"keep": torch.ones(L, S)}, "keep is Float; expected bool"),
         ({"keep": torch.ones(L, S + 1, dtype=torch.bool)}, "keep"),
         ({"lengths": torch.tensor([1, 6])}, "6"),

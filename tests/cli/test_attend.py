@@ -23,9 +23,17 @@ def attend(folder, *options):
 
 def expected(scores, v, allowed=True):
     scores = np.where(allowed, scores, -np.inf)
-    weights = np.exp(scores - scores.max(-1, keepdims=True))
-    weights /= weights.sum(-1, keepdims=True)
+    weights = np.exp(scores - np.maximum(scores.max(-1, keepdims=True), -1e9))
+    weights /= np.maximum(weights.sum(-1, keepdims=True), 1e-300)
     return weights @ v, weights
+
+
+KERNELS = {
+    "boxcar": lambda u: np.ones_like(u),
+    "triangular": lambda u: 1 - u,
+    "epanechnikov": lambda u: 1 - u**2,
+    "tricube": lambda u: (1 - u**3) ** 3,
+}
 
 
 def scores_of(name, q, k, w):
@@ -35,6 +43,10 @@ def scores_of(name, q, k, w):
         return (w * np.tanh(q + k)).sum(-1)
     if name == "gaussian":
         return -0.5 * ((0.5 * (q - k)) ** 2).sum(-1)
+    if name in KERNELS:
+        u = np.linalg.norm(0.5 * (q - k), axis=-1)
+        with np.errstate(divide="ignore"):
+            return np.log(np.where(u < 1, KERNELS[name](u), 0.0))
     factor = {
         "scaled-dot": 1 / np.sqrt(D),
         "dot": 1,
@@ -43,11 +55,12 @@ def scores_of(name, q, k, w):
     return dot * factor
 
 
-@pytest.mark.parametrize("score", ["scaled-dot", "dot", "cosine", "additive", "gaussian"])
+@pytest.mark.parametrize("score", ["scaled-dot", "dot", "cosine", "additive", "gaussian", *KERNELS])
 def test_every_score(tmp_path, arrays, score):
     w = np.linspace(-1, 1, D)
     np.save(tmp_path / "weight.npy", w)
-    extra = {"additive": ["--weight", "weight.npy"], "gaussian": ["--precision", "0.5"]}.get(score, [])
+    width = ["--precision", "0.5"]
+    extra = {"additive": ["--weight", "weight.npy"], "gaussian": width, **dict.fromkeys(KERNELS, width)}.get(score, [])
     out, weights = attend(tmp_path, "--score", score, *extra)
     want_out, want_weights = expected(scores_of(score, arrays["q"], arrays["k"], w), arrays["v"])
     np.testing.assert_allclose(out, want_out, rtol=1e-10)
@@ -103,6 +116,8 @@ def test_wrong_arrays_are_named(tmp_path, arrays):
     message = fail(1, "attend", "q.npy", "wide.npy", "v.npy", cwd=tmp_path)
     assert str(D) in message and str(D + 1) in message
     assert "--weight" in fail(2, "attend", "q.npy", "k.npy", "v.npy", "--score", "additive", cwd=tmp_path)
+    message = fail(2, "attend", "q.npy", "k.npy", "v.npy", "--precision", "2", cwd=tmp_path)
+    assert "--precision goes with --score gaussian or boxcar" in message
     assert "--scale" in fail(2, "attend", "q.npy", "k.npy", "v.npy", "--scale", "2", cwd=tmp_path)
 
 
