@@ -32,13 +32,15 @@ HWY_INLINE Vector<T> Exp2(Vector<T> x) {
     return Exp<double>(hn::Mul(x, hn::Set(d, kLn2)));
   } else {
 #if HWY_TARGET == HWY_AVX3
-    // x = n + f, 0 <= f < 1; a polynomial of the least absolute error, times 2^n in one instruction.
-    const Vector<float> f{_mm512_reduce_ps(x.raw, 0x01)};
+    // x = n + f, |f| <= 1/2, without an error: f counted from the floor is rounded where x is just below 0. The
+    // polynomial has the least error in units of the last place with 2^0 = 1.
+    const Vector<float> f{_mm512_reduce_ps(x.raw, 0x00)};
+    const auto n = hn::Sub(x, f);
     const auto p =
-        Horner(f, {0.00188529713f, 0.00897337403f, 0.0558359548f, 0.240152761f, 0.693152487f, 1.0f});
+        Horner(f, {0.00132257072f, 0.00967176352f, 0.0555089153f, 0.24022235f, 0.693146825f, 1.0f});
     // Numbers that are not normal would be slow in all that follows.
     const __mmask16 normal = _mm512_cmp_ps_mask(x.raw, _mm512_set1_ps(-126.0f), _CMP_NLT_UQ);
-    return Vector<float>{_mm512_maskz_scalef_ps(normal, p.raw, x.raw)};
+    return Vector<float>{_mm512_maskz_scalef_ps(normal, p.raw, n.raw)};
 #else
     // x = n + f, |f| <= 1/2; n is read from the last bits of x + 1.5 * 2^23.
     const hn::RebindToSigned<Lanes<T> > di;

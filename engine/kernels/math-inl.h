@@ -7,6 +7,7 @@
 #endif
 
 #include <cstddef>
+#include <type_traits>
 
 #include "engine/kernels/problem.h"
 #include "hwy/contrib/math/math-inl.h"
@@ -43,11 +44,37 @@ HWY_INLINE Vector<T> LoadUpTo(const T* p, std::size_t at, std::size_t size) {
   return HWY_LIKELY(left >= hn::Lanes(d)) ? hn::LoadU(d, p + at) : LoadFirst(p + at, left);
 }
 
-// x <= 0, or so little above it that the result is finite.
+// c[last] + x (c[last - 1] + x (...)): the coefficients of a polynomial, highest power first.
+template <typename T, std::size_t kSize>
+HWY_INLINE Vector<T> Polynomial(Vector<T> x, const T (&c)[kSize]) {
+  const Lanes<T> d;
+  auto p = hn::Set(d, c[0]);
+  for (std::size_t n = 1; n < kSize; ++n) p = hn::MulAdd(p, x, hn::Set(d, c[n]));
+  return p;
+}
+
+// exp(x) for x up to where it overflows. Float: within 1.3 units in the last place (1 with
+// multiply-adds); 0 below -87.33, where the
+// result would not be a normal number. Double: within 1 unit.
 template <typename T>
 HWY_INLINE Vector<T> Exp(Vector<T> x) {
   const Lanes<T> d;
-  return hn::IfThenElse(hn::Eq(x, x), hn::Exp(d, x), x);
+  if constexpr (std::is_same_v<T, double>) {
+    return hn::IfThenElse(hn::Eq(x, x), hn::Exp(d, x), x);
+  } else {
+    // x = n ln 2 + r, |r| <= ln 2 / 2; n are the last bits of x / ln 2 + 1.5 * 2^23, and are added to the
+    // exponent of exp(r). Its polynomial has the least error in units of the last place with exp(0) = 1.
+    const hn::RebindToSigned<Lanes<T>> di;
+    const auto magic = hn::Set(d, 12582912.0f);
+    const auto t = hn::MulAdd(x, hn::Set(d, 1.44269504f), magic);
+    const auto n = hn::Sub(t, magic);
+    auto r = hn::NegMulAdd(n, hn::Set(d, 0.693145752f), x);  // 16 bits of ln 2: exact
+    r = hn::NegMulAdd(n, hn::Set(d, 1.42860677e-6f), r);
+    const auto p = Polynomial(
+        r, {0.00138158712f, 0.00837316085f, 0.0416685343f, 0.166664481f, 0.499999911f, 1.0f, 1.0f});
+    const auto y = hn::BitCast(d, hn::Add(hn::BitCast(di, p), hn::ShiftLeft<23>(hn::BitCast(di, t))));
+    return hn::IfThenElse(hn::Eq(x, x), hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -87.3365402f)), y), x);
+  }
 }
 
 // (tanh(x) / x - 1) / x² as a polynomial in u = x², |x| <= 0.625, highest power first. Fitted by Chebyshev
@@ -69,22 +96,20 @@ struct TanhPolynomial<double> {
   static constexpr double kSaturated = 20.0;
 };
 
-// Near 0 the polynomial; further out 1 - 2 / (exp(2|x|) + 1), where nothing cancels.
+// Near 0 the polynomial; further out 1 - 2 / (exp(2|x|) + 1), where nothing cancels. Within 1.3 units in the
+// last place, double too.
 template <typename T>
 HWY_INLINE Vector<T> Tanh(Vector<T> x) {
   const Lanes<T> d;
   using P = TanhPolynomial<T>;
   const auto u = hn::Mul(x, x);
-  auto p = hn::Set(d, P::kCoefficients[0]);
-  for (std::size_t n = 1; n < sizeof(P::kCoefficients) / sizeof(T); ++n) {
-    p = hn::MulAdd(p, u, hn::Set(d, P::kCoefficients[n]));
-  }
+  const auto p = Polynomial<T>(u, P::kCoefficients);
   const auto near = hn::MulAdd(hn::Mul(p, u), x, x);
 
   const auto a = hn::Abs(x);
   const auto clamped = hn::Min(a, hn::Set(d, P::kSaturated));
   const auto one = hn::Set(d, T(1));
-  const auto e = hn::Exp(d, hn::Add(clamped, clamped));
+  const auto e = Exp<T>(hn::Add(clamped, clamped));
   const auto far = hn::Sub(one, hn::Div(hn::Set(d, T(2)), hn::Add(e, one)));
   const auto tanh = hn::IfThenElse(hn::Lt(a, hn::Set(d, T(0.625))), near, hn::CopySign(far, x));
   return hn::IfThenElse(hn::Eq(x, x), tanh, x);
