@@ -7,9 +7,12 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <vector>
 
+#include "engine/kernels/reference.h"
 #include "engine/testing/case.h"
 #include "engine/testing/contract.h"
+#include "engine/testing/sizes.h"
 
 namespace regard::engine {
 namespace {
@@ -46,6 +49,39 @@ TEST(Compact, LseOfOneKeyIsLogK) {
       const double right = Kernel(score, std::abs(static_cast<double>(c.q(0, 0, i, 0))));
       EXPECT_NEAR(std::exp(static_cast<double>(c.lse(0, 0, i))), right, 6e-7) << i;
       EXPECT_EQ(c.weights(0, 0, i, 0), right > 0 ? 1.0f : 0.0f) << i;
+    }
+  }
+}
+
+// Close to the edge a rounding of u becomes as large a one of log K as one likes, in the formula too; so the
+// errors are compared over many calls.
+TEST(Compact, ErrsNoMoreThanTheFormulaInTheSameType) {
+  for (TestScore score : kCompact) {
+    std::vector<double> kernel_errors, formula_errors;
+    for (std::uint64_t seed = 1; seed <= 200 / kEveryNth; ++seed) {
+      Spec spec{.B = 1, .H = 1, .G = 1, .L = 8, .S = 20, .D = 3, .E = 2, .score = score, .seed = seed};
+      const Case<float> c(spec);
+      c.Run();
+      const auto right = ReferenceBackward<double>(c.options, c.Inputs(), c.Upstream());
+      const auto formula = ReferenceBackward<float>(c.options, c.Inputs(), c.Upstream());
+      const auto add = [&](const auto& kernel, const auto& plain, const auto& exact) {
+        double kernel_error = 0, formula_error = 0;
+        for (std::size_t n = 0; n < exact.size(); ++n) {
+          kernel_error = std::max(kernel_error, std::abs(static_cast<double>(kernel[n]) - exact[n]));
+          formula_error = std::max(formula_error, std::abs(static_cast<double>(plain[n]) - exact[n]));
+        }
+        kernel_errors.push_back(kernel_error), formula_errors.push_back(formula_error);
+      };
+      add(c.dq.Values(), formula.dq, right.dq);
+      add(c.dk.Values(), formula.dk, right.dk);
+      add(c.dv.Values(), formula.dv, right.dv);
+      add(c.dprecision.Values(), formula.dprecision, right.dprecision);
+    }
+    std::sort(kernel_errors.begin(), kernel_errors.end());
+    std::sort(formula_errors.begin(), formula_errors.end());
+    for (double share : {0.25, 0.5, 0.75, 0.9}) {
+      const auto at = static_cast<std::size_t>(share * static_cast<double>(kernel_errors.size()));
+      EXPECT_LE(kernel_errors[at], 1.25 * formula_errors[at]) << static_cast<int>(score) << " " << share;
     }
   }
 }

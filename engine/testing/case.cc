@@ -414,6 +414,9 @@ void CheckAgainstReference(const Spec& spec) {
 
   const std::vector<double> plain = PlainErrors<T>(spec);
   const double slope = LargestSlope(c);
+  // exp(s - lse) errs by the rounding of s: of a large number, where K is small for all keys of a row.
+  const bool compact = std::holds_alternative<Compact<SumType<T>>>(c.options.score);
+  const double score = compact ? std::max(1.0, Largest(right[1].values)) : 1.0;
   constexpr double kEpsilon = std::numeric_limits<SumType<T>>::epsilon();
   constexpr double kFiner = kEpsilon / std::numeric_limits<float>::epsilon();  // 1 for float
   // In float64 the reference errs as well, as much as the formula written out does.
@@ -429,7 +432,8 @@ void CheckAgainstReference(const Spec& spec) {
     // A gradient through the softmax is a difference, dp_ij - sum_j p_ij dp_ij, of numbers of the size of 1,
     // times the slope of the score.
     const bool difference = name[0] == 'd' && name != std::string("dv");
-    const double size = std::max(Largest(right[n].values), difference ? slope : 0.0);
+    const double size = std::max(Largest(right[n].values), difference ? slope : 0.0) *
+                        (name == std::string("lse") ? 1.0 : score);
     const auto allowed = [&](double fair) { return kFactor * (fair * kFiner + kEpsilon * size); };
     if (error <= allowed(plain[n])) continue;
     // The formula may be exact by luck where it gives only a few numbers: then other inputs are asked as
