@@ -238,7 +238,7 @@ Status Forward(const AttentionOptions<T>& options, const AttentionInputs<T>& inp
                const AttentionOutputs<T>& outputs) {
   const Plan<T> plan(options, inputs);
   const Problem<T>& p = plan.problem();
-  if (p.soft() && p.S > 0) {
+  if (p.soft() && p.S > 0 && p.score != ScoreKind::kCompact) {
     PackedTensor<T> keys(p.k, true, false);
     const bool narrow = HasNarrowValues(p);
     const PackedTensor<T> values(p.v, narrow, !narrow);
@@ -354,7 +354,7 @@ Status Backward(const AttentionOptions<T>& options, const AttentionInputs<T>& in
   };
   const auto run_pass = [&](BackwardPass pass) { run(pass, Bundle(p, call.tasks(pass))); };
 
-  const bool tiled = p.soft() && p.S > 0;
+  const bool tiled = p.soft() && p.S > 0 && p.score != ScoreKind::kCompact;
   Buffer<T> row_term, parameter_sums;
   if (p.soft() && (!call.row_in_tile() || (tiled && p.S > kTileKeys))) {
     row_term = Buffer<T>(static_cast<std::size_t>(p.B * p.H * p.L));
