@@ -1,6 +1,7 @@
 #include <array>
 #include <cstddef>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "bench/sides.h"
@@ -25,17 +26,21 @@ void Check(const Status& status) {
   if (!status.ok()) throw Error(status.message());
 }
 
+// T is what the tensors are stored in.
 template <typename T>
 class Engine : public Side {
+  using Sum = SumType<T>;
+
  public:
   Engine(const Spec& spec, const Tensors& t, int threads) : spec_(spec), t_(t) {
+    if (t_.parameter.defined()) t_.parameter = t_.parameter.to(kSumType);
     SetOptions(threads);
     inputs_ = {View<const T, 4>(t_.q), View<const T, 4>(t_.k), View<const T, 4>(t_.v)};
     out_ = at::zeros({spec.B, spec.H, spec.L, spec.value_width()}, t_.q.options());
     outputs_.out = View<T, 4>(out_);
     if (!spec_.has_backward()) return;
-    lse_ = at::zeros({spec.B, spec.H, spec.L}, t_.q.options());
-    outputs_.lse = View<T, 3>(lse_);
+    lse_ = at::zeros({spec.B, spec.H, spec.L}, kSumType);
+    outputs_.lse = View<Sum, 3>(lse_);
     SetGradients();
     if (spec_.pass == Pass::kBackward) Forward();
   }
@@ -55,12 +60,14 @@ class Engine : public Side {
   }
 
  private:
+  static constexpr at::ScalarType kSumType = std::is_same_v<Sum, double> ? at::kDouble : at::kFloat;
+
   void SetOptions(int threads) {
     options_.threads = threads;
     if (spec_.score == ScoreKind::kAdditive) {
-      options_.score = Additive<T>{View<const T, 2>(t_.parameter.unsqueeze(0))};
+      options_.score = Additive<Sum>{View<const Sum, 2>(t_.parameter.unsqueeze(0))};
     } else if (spec_.score == ScoreKind::kGaussian) {
-      options_.score = Gaussian<T>{View<const T, 1>(t_.parameter)};
+      options_.score = Gaussian<Sum>{View<const Sum, 1>(t_.parameter)};
     }
     if (spec_.causal) options_.mask.causal = Causal{};
     if (spec_.window) options_.mask.window = Window{spec_.window, spec_.window};
@@ -72,25 +79,25 @@ class Engine : public Side {
 
   void SetGradients() {
     upstream_.out = View<const T, 4>(out_);
-    upstream_.lse = View<const T, 3>(lse_);
+    upstream_.lse = View<const Sum, 3>(lse_);
     upstream_.dout = View<const T, 4>(t_.dout);
     dq_ = at::zeros_like(t_.q), dk_ = at::zeros_like(t_.k), dv_ = at::zeros_like(t_.v);
     gradients_.dq = View<T, 4>(dq_), gradients_.dk = View<T, 4>(dk_), gradients_.dv = View<T, 4>(dv_);
     if (!t_.parameter.defined()) return;
     dparameter_ = at::zeros_like(t_.parameter);
     if (spec_.score == ScoreKind::kAdditive) {
-      gradients_.dw = View<T, 2>(dparameter_.unsqueeze(0));
+      gradients_.dw = View<Sum, 2>(dparameter_.unsqueeze(0));
     } else {
-      gradients_.dprecision = View<T, 1>(dparameter_);
+      gradients_.dprecision = View<Sum, 1>(dparameter_);
     }
   }
 
   void Forward() { Check(AttentionForward(options_, inputs_, outputs_)); }
 
   const Spec spec_;
-  const Tensors t_;
+  Tensors t_;
   at::Tensor out_, lse_, dq_, dk_, dv_, dparameter_;
-  AttentionOptions<T> options_;
+  AttentionOptions<Sum> options_;
   AttentionInputs<T> inputs_;
   AttentionOutputs<T> outputs_;
   AttentionUpstream<T> upstream_;
@@ -99,11 +106,15 @@ class Engine : public Side {
 
 }  // namespace
 
-template <typename T>
 std::unique_ptr<Side> EngineSide(const Spec& spec, const Tensors& tensors, int threads) {
-  return std::make_unique<Engine<T>>(spec, tensors, threads);
+  switch (tensors.q.scalar_type()) {
+    case at::kDouble:
+      return std::make_unique<Engine<double>>(spec, tensors, threads);
+    case at::kBFloat16:
+      return std::make_unique<Engine<BFloat16>>(spec, tensors, threads);
+    default:
+      return std::make_unique<Engine<float>>(spec, tensors, threads);
+  }
 }
-template std::unique_ptr<Side> EngineSide<float>(const Spec&, const Tensors&, int);
-template std::unique_ptr<Side> EngineSide<double>(const Spec&, const Tensors&, int);
 
 }  // namespace regard::bench

@@ -70,7 +70,7 @@ std::vector<Row> MakeRows() {
       {"window-forward", WithWindow(Dot(1, 8, 4096, 64, F), 256), {.ratio = 10}},
       {"window-backward", WithWindow(Dot(1, 8, 4096, 64, B), 256), {}},
       {"decode", Decode(32, 8, 4096, 128), {.ratio = 3, .bandwidth = .8}},
-      {"bfloat16", WithType(Dot(4, 8, 1024, 64, F), kBFloat16), {.ratio = 1.8}, Through::kOp},
+      {"bfloat16", WithType(Dot(4, 8, 1024, 64, F), kBFloat16), {.ratio = 1.8}},
       {"bfloat16-float32",
        WithType(Dot(4, 8, 1024, 64, F), kBFloat16),
        {.ratio = .9},

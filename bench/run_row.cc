@@ -14,14 +14,12 @@ namespace {
 
 std::unique_ptr<Side> OurSide(const Row& row, const Tensors& tensors, int threads) {
   if (row.through == Through::kOp) return OpSide(row.spec, tensors);
-  return EngineSide<float>(row.spec, tensors, threads);
+  return EngineSide(row.spec, tensors, threads);
 }
 
-std::unique_ptr<Side> PeerSide(const Row& row, const Tensors& tensors) {
+std::unique_ptr<Side> PeerSide(const Row& row, const Tensors& tensors, int threads) {
   if (row.peer == Peer::kPyTorch) return PyTorchSide(row.spec, tensors);
-  Spec spec = row.spec;
-  spec.type = at::kFloat;
-  return OpSide(spec, tensors.To(at::kFloat));
+  return OurSide(row, tensors.To(at::kFloat), threads);
 }
 
 // max |got - right| / max |right|; infinite where NaN is on one side only
@@ -37,7 +35,7 @@ std::vector<TensorError> Check(const Row& row, const Tensors& tensors, const Sid
   std::vector<TensorError> errors;
   const Results got = ours.Get();
   if (row.spec.dropout > 0) {
-    const auto exact = EngineSide<double>(row.spec, tensors.To(at::kDouble), 0);
+    const auto exact = EngineSide(row.spec, tensors.To(at::kDouble), 0);
     exact->Call();
     const Results right = exact->Get();
     for (std::size_t n = 0; n < right.size(); ++n) {
@@ -84,7 +82,8 @@ Outcome RunForMemory(const Row& row, const Settings& settings, Outcome outcome) 
     settings.progress(n == 0 ? "memory" : "memory of the peer");
     memory[n] = PeakGrowth([&] {
       const Tensors tensors = MakeTensors(row.spec);
-      const auto side = n == 0 ? OurSide(row, tensors, settings.threads) : PeerSide(row, tensors);
+      const auto side =
+          n == 0 ? OurSide(row, tensors, settings.threads) : PeerSide(row, tensors, settings.threads);
       const auto start = std::chrono::steady_clock::now();
       side->Call();
       seconds[n] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -107,7 +106,7 @@ Outcome RunRow(const Row& row, const Settings& settings) {
   if (row.wanted.memory > 0) return RunForMemory(row, settings, outcome);
   const Tensors tensors = MakeTensors(row.spec);
   const auto ours = OurSide(row, tensors, settings.threads);
-  const auto peer = PeerSide(row, tensors);
+  const auto peer = PeerSide(row, tensors, settings.threads);
   outcome.time =
       Compare([&] { ours->Call(); }, [&] { peer->Call(); }, settings.runs,
               [&](int run) { settings.progress(fmt::format("run {} of {}", run + 1, settings.runs)); });

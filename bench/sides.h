@@ -19,11 +19,8 @@ class Side {
 };
 
 // The engine through its C++ interface, on the tensors' memory; its outputs are allocated once. `tensors` are
-// of T, float or double.
-template <typename T>
+// float32, float64 or bfloat16.
 std::unique_ptr<Side> EngineSide(const Spec& spec, const Tensors& tensors, int threads);
-extern template std::unique_ptr<Side> EngineSide<float>(const Spec&, const Tensors&, int);
-extern template std::unique_ptr<Side> EngineSide<double>(const Spec&, const Tensors&, int);
 
 // The operator regard::attend, with autograd, on torch's threads.
 std::unique_ptr<Side> OpSide(const Spec& spec, const Tensors& tensors);
