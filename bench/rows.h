@@ -3,6 +3,7 @@
 #define REGARD_BENCH_ROWS_H_
 
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -48,13 +49,17 @@ struct TensorError {
   std::optional<double> peer;     // none with dropout: it drops others
   std::optional<double> written;  // of the formula written out in the same type
 
-  bool within_contract() const { return !written || ours <= 2 * *written; }
+  // At most twice that of the formula written out, and of one rounding of the result.
+  bool within_contract() const {
+    return !written || ours <= 2 * (*written + std::numeric_limits<float>::epsilon());
+  }
 };
 
 struct Outcome {
   Comparison time;
   double work = 0;                     // operations a call
   double fma_peak = 0;                 // operations a second, measured beside this row
+  double bandwidth = 0;                // bytes read a second, measured beside a row that wants a share of it
   double bytes = 0;                    // of the tensors
   std::vector<TensorError> errors;     // none without a check
   std::optional<bool> same_bits;       // on one thread and on all; none without a check

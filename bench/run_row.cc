@@ -96,13 +96,19 @@ Outcome RunForMemory(const Row& row, const Settings& settings, Outcome outcome) 
   return outcome;
 }
 
+// What the machine can do changes with its clock and its other work: the best before and after a row counts.
+void MeasureLimits(const Row& row, int threads, Outcome& outcome) {
+  outcome.fma_peak = std::max(outcome.fma_peak, FmaPeak(threads));
+  if (row.wanted.bandwidth > 0) outcome.bandwidth = std::max(outcome.bandwidth, ReadBandwidth(threads));
+}
+
 }  // namespace
 
 Outcome RunRow(const Row& row, const Settings& settings) {
   Outcome outcome;
   outcome.work = UsefulWork(row.spec);
   outcome.bytes = TensorBytes(row.spec);
-  outcome.fma_peak = FmaPeak(settings.threads);
+  MeasureLimits(row, settings.threads, outcome);
   if (row.wanted.memory > 0) return RunForMemory(row, settings, outcome);
   const Tensors tensors = MakeTensors(row.spec);
   const auto ours = OurSide(row, tensors, settings.threads);
@@ -110,8 +116,7 @@ Outcome RunRow(const Row& row, const Settings& settings) {
   outcome.time =
       Compare([&] { ours->Call(); }, [&] { peer->Call(); }, settings.runs,
               [&](int run) { settings.progress(fmt::format("run {} of {}", run + 1, settings.runs)); });
-  // The clock may change within a run: the peak is that around it.
-  outcome.fma_peak = std::max(outcome.fma_peak, FmaPeak(settings.threads));
+  MeasureLimits(row, settings.threads, outcome);
   if (!settings.check) return outcome;
   settings.progress("error against float64");
   outcome.errors = Check(row, tensors, *ours, *peer);

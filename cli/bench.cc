@@ -46,9 +46,7 @@ struct Machine {
 
 double Rate(const Outcome& o) { return o.work / o.time.ours.median; }
 double Share(const Outcome& o) { return Rate(o) / o.fma_peak; }
-double BandwidthShare(const Outcome& o, const Machine& machine) {
-  return o.bytes / o.time.ours.median / machine.bandwidth;
-}
+double BandwidthShare(const Outcome& o) { return o.bytes / o.time.ours.median / o.bandwidth; }
 
 bool WithinContract(const Outcome& o) {
   return std::all_of(o.errors.begin(), o.errors.end(), [](const auto& e) { return e.within_contract(); });
@@ -71,9 +69,9 @@ std::optional<double> PeerError(const Outcome& o) {
   return Largest(o, [](const auto& e) { return e.peer; });
 }
 
-bool Reaches(const Row& row, const Outcome& o, const Machine& machine) {
+bool Reaches(const Row& row, const Outcome& o) {
   return o.time.ratio.median >= row.wanted.ratio && Share(o) >= row.wanted.share &&
-         (row.wanted.bandwidth == 0 || BandwidthShare(o, machine) >= row.wanted.bandwidth) &&
+         (row.wanted.bandwidth == 0 || BandwidthShare(o) >= row.wanted.bandwidth) &&
          (row.wanted.memory == 0 || o.memory < row.wanted.memory);
 }
 
@@ -83,7 +81,7 @@ bool HasTarget(const bench::Wanted& w) {
 
 ordered_json QuartilesJson(const bench::Quartiles& q) { return {q.low, q.median, q.high}; }
 
-ordered_json RowJson(const Row& row, const Outcome& o, const Machine& machine) {
+ordered_json RowJson(const Row& row, const Outcome& o) {
   ordered_json json{{"name", row.name},
                     {"what", Describe(row.spec)},
                     {"through", row.through == bench::Through::kOp ? "op" : "engine"},
@@ -97,7 +95,10 @@ ordered_json RowJson(const Row& row, const Outcome& o, const Machine& machine) {
                     {"gflops", Rate(o) / 1e9},
                     {"fma_peak_gflops", o.fma_peak / 1e9},
                     {"share", Share(o)}};
-  if (row.wanted.bandwidth > 0) json["bandwidth_share"] = BandwidthShare(o, machine);
+  if (row.wanted.bandwidth > 0) {
+    json["read_bandwidth_gbytes"] = o.bandwidth / 1e9;
+    json["bandwidth_share"] = BandwidthShare(o);
+  }
   if (row.wanted.memory > 0) json["memory"] = o.memory, json["peer_memory"] = o.peer_memory;
   if (const auto error = OurError(o)) json["error"] = *error;
   if (const auto error = PeerError(o)) json["peer_error"] = *error;
@@ -115,7 +116,7 @@ ordered_json RowJson(const Row& row, const Outcome& o, const Machine& machine) {
     if (row.wanted.share > 0) wanted["share"] = row.wanted.share;
     if (row.wanted.bandwidth > 0) wanted["bandwidth_share"] = row.wanted.bandwidth;
     if (row.wanted.memory > 0) wanted["memory"] = row.wanted.memory;
-    json["reached"] = Reaches(row, o, machine);
+    json["reached"] = Reaches(row, o);
   }
   return json;
 }
@@ -159,24 +160,23 @@ void PrintHead(const Machine& machine, Output& out) {
   out.Flush();
 }
 
-std::string PeakCell(const Row& row, const Outcome& o, const Machine& machine) {
+std::string PeakCell(const Row& row, const Outcome& o) {
   const bool reading = row.wanted.bandwidth > 0;
-  const double share = reading ? BandwidthShare(o, machine) : Share(o);
+  const double share = reading ? BandwidthShare(o) : Share(o);
   const double wanted = reading ? row.wanted.bandwidth : row.wanted.share;
   std::string text = fmt::format("{:.2f}{}", share, reading ? " r" : "");
   if (wanted > 0) text += fmt::format("/{:.2f}", wanted);
   return Judged(fmt::format("{:>9}", text), share, wanted);
 }
 
-void PrintRow(const Row& row, const Outcome& o, const Machine& machine, Output& out) {
+void PrintRow(const Row& row, const Outcome& o, Output& out) {
   const bench::Quartiles& ratio = o.time.ratio;
-  std::string line =
-      fmt::format("{:<23} {:>8} {:>8} {} {:>13} {:>6} {:>8.0f} {}", row.name, Time(o.time.ours.median),
-                  Time(o.time.peer.median),
-                  Judged(fmt::format("{:>6}", Ratio(ratio.median)), ratio.median, row.wanted.ratio),
-                  fmt::format("({}-{})", Ratio(ratio.low), Ratio(ratio.high)),
-                  row.wanted.ratio > 0 ? fmt::format("{:g}", row.wanted.ratio) : "", Rate(o) / 1e9,
-                  PeakCell(row, o, machine));
+  std::string line = fmt::format(
+      "{:<23} {:>8} {:>8} {} {:>13} {:>6} {:>8.0f} {}", row.name, Time(o.time.ours.median),
+      Time(o.time.peer.median),
+      Judged(fmt::format("{:>6}", Ratio(ratio.median)), ratio.median, row.wanted.ratio),
+      fmt::format("({}-{})", Ratio(ratio.low), Ratio(ratio.high)),
+      row.wanted.ratio > 0 ? fmt::format("{:g}", row.wanted.ratio) : "", Rate(o) / 1e9, PeakCell(row, o));
   if (const auto error = OurError(o)) {
     const std::string text = fmt::format("{:>8.1e}", *error);
     line += " " + (WithinContract(o) ? text : Paint(Style::kRed, text, stdout));
@@ -242,11 +242,11 @@ void RunBench(const BenchOptions& options) {
     const Outcome outcome = RunRow(row, settings);
     progress.Finish();
     if (!WithinContract(outcome) || !outcome.same_bits.value_or(true)) wrong.push_back(row.name);
-    if (HasTarget(row.wanted)) ++targets, reached += Reaches(row, outcome, machine);
+    if (HasTarget(row.wanted)) ++targets, reached += Reaches(row, outcome);
     if (options.json) {
-      results.push_back(RowJson(row, outcome, machine));
+      results.push_back(RowJson(row, outcome));
     } else {
-      PrintRow(row, outcome, machine, out);
+      PrintRow(row, outcome, out);
     }
   }
   if (options.json) {
