@@ -32,8 +32,8 @@ HWY_INLINE Vector<T> Exp2(Vector<T> x) {
     return Exp<double>(hn::Mul(x, hn::Set(d, kLn2)));
   } else {
 #if HWY_TARGET == HWY_AVX3
-    // x = n + f, |f| <= 1/2, without an error: f counted from the floor is rounded where x is just below 0. The
-    // polynomial has the least error in units of the last place with 2^0 = 1.
+    // x = n + f, |f| <= 1/2, without an error: f counted from the floor is rounded where x is just below 0.
+    // The polynomial has the least error in units of the last place with 2^0 = 1.
     const Vector<float> f{_mm512_reduce_ps(x.raw, 0x00)};
     const auto n = hn::Sub(x, f);
     const auto p =

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 
 #include "engine/base/memory.h"
@@ -149,9 +150,16 @@ class ScoreTile {
   // first of the tile's panels of keys, wide_keys as in Panels.
   template <typename Score>
   HWY_INLINE void Compute(const Score& score, const T* panel, const std::uint8_t* wide_keys) {
+    ComputeRows(score, panel, wide_keys, 0, rows());
+  }
+
+  // The same for rows begin <= r < end, whole groups.
+  template <typename Score>
+  HWY_INLINE void ComputeRows(const Score& score, const T* panel, const std::uint8_t* wide_keys,
+                              std::size_t begin, std::size_t end) {
     constexpr std::size_t kWidth = kPanel<T>;
     for (std::size_t x = 0; x < kStride; x += kWidth, panel += kWidth * D_) {
-      for (std::size_t r = 0; r < rows(); r += kRows) {
+      for (std::size_t r = begin; r < end; r += kRows) {
         const RowRange& g = group(r);
         if (g.hi <= x || g.lo >= x + kWidth) continue;
         const std::size_t vectors = std::min(kPanelVectors, (g.hi - x + LanesOf<T>() - 1) / LanesOf<T>());
@@ -163,12 +171,13 @@ class ScoreTile {
       }
     }
     if constexpr (!Score::kProduct) {
-      wide_keys_ = wide_keys;
-      any_wide_key_ =
-          std::any_of(wide_keys, wide_keys + kStride, [](std::uint8_t wide) { return wide != 0; });
-      if (any_wide()) ComputeWidePairs(score);
+      if (begin == 0) {
+        wide_keys_ = wide_keys;
+        any_wide_key_ = std::memchr(wide_keys, 1, kStride) != nullptr;
+      }
+      if (any_wide()) ComputeWidePairs(score, begin, end);
     }
-    for (std::size_t r = 0; r < rows(); ++r) {
+    for (std::size_t r = begin; r < end; ++r) {
       if (!range(r).empty()) FinishRow(score, r);
     }
   }
@@ -209,9 +218,9 @@ class ScoreTile {
   }
 
   template <typename Score>
-  HWY_NOINLINE void ComputeWidePairs(const Score& score) {
+  HWY_NOINLINE void ComputeWidePairs(const Score& score, std::size_t begin, std::size_t end) {
     const Rows<T> k = RowsOf(p_.k, block_.b, block_.g);
-    for (std::size_t r = 0; r < rows(); ++r) {
+    for (std::size_t r = begin; r < end; ++r) {
       for (std::size_t x = range(r).lo; x < range(r).hi; ++x) {
         if (!IsWidePair(r, x)) continue;
         s(r)[x] = score.Pair(OwnQuery(r), k[j0_ + static_cast<Index>(x)], parameter(), D_);

@@ -50,9 +50,18 @@ class TiledForward {
     std::fill(acc_, acc_ + tile_.rows() * width_, T(0));
     for (Index j0 = 0; j0 < p_.S; j0 += kTileKeys) {
       if (!tile_.SetTile(j0)) continue;
-      ComputeTile();
-      for (std::size_t r = 0; r < tile_.rows(); ++r) Exponentials(r);
-      AddValues();
+      // With few dimensions there is little to compute: a group's scores are used before they leave the
+      // first-level cache.
+      const std::size_t step = p_.D <= 16 ? kRows : tile_.rows();
+      for (std::size_t begin = 0; begin < tile_.rows(); begin += step) {
+        const std::size_t end = std::min(begin + step, tile_.rows());
+        ComputeTile(begin, end);
+        for (std::size_t r = begin; r < end; ++r) {
+          Exponentials(r);
+          if (narrow_) AddNarrowValues(r);
+        }
+      }
+      if (!narrow_) AddValues();
       if (call_.values.spoilt != nullptr) AddSpoiltValues();
     }
     for (std::size_t r = 0; r < tile_.rows(); ++r) Finish(r);
@@ -60,10 +69,11 @@ class TiledForward {
   }
 
  private:
-  HWY_INLINE void ComputeTile() {
+  HWY_INLINE void ComputeTile(std::size_t begin, std::size_t end) {
     const RowBlock& block = tile_.block();
     const Index n = tile_.j0() / kTileKeys;
-    tile_.Compute(score_, call_.keys.Tile(block.b, block.g, n), call_.keys.Wide(block.b, block.g, n));
+    tile_.ComputeRows(score_, call_.keys.Tile(block.b, block.g, n), call_.keys.Wide(block.b, block.g, n),
+                      begin, end);
   }
 
   // From scores to p = exp(s - m), 0 where the rows of a group see a key that this one does not.
@@ -77,10 +87,8 @@ class TiledForward {
       return;
     }
     const std::size_t first = keys.FirstVector<T>(), end = keys.EndVector<T>();
-    auto largest = hn::Set(d, kMinusInfinity<T>);
-    for (std::size_t x = first; x < end; x += kLanes) largest = hn::Max(largest, hn::Load(d, s + x));
     const auto scale = hn::Set(d, scale_);
-    largest = hn::Mul(largest, scale);
+    const auto largest = hn::Mul(LargestOf(s, first, end), scale);
     if (!hn::AllTrue(d, hn::Le(largest, hn::Set(d, max_[r] + T(kSlack))))) {
       Raise(r, hn::GetLane(hn::MaxOfLanes(d, largest)));
     }
@@ -95,6 +103,22 @@ class TiledForward {
     if (group.lo < first) std::fill(s + group.lo, s + first, T(0));
     if (end < group.hi) std::fill(s + end, s + group.hi, T(0));
     if (p_.dropout.active()) Drop(r);
+  }
+
+  // In lanes; four at a time, since each waits for the one before.
+  static HWY_INLINE Vector<T> LargestOf(const T* s, std::size_t first, std::size_t end) {
+    const Lanes<T> d;
+    constexpr std::size_t kLanes = LanesOf<T>();
+    auto m0 = hn::Set(d, kMinusInfinity<T>), m1 = m0, m2 = m0, m3 = m0;
+    std::size_t x = first;
+    for (; x + 4 * kLanes <= end; x += 4 * kLanes) {
+      m0 = hn::Max(m0, hn::Load(d, s + x));
+      m1 = hn::Max(m1, hn::Load(d, s + x + kLanes));
+      m2 = hn::Max(m2, hn::Load(d, s + x + 2 * kLanes));
+      m3 = hn::Max(m3, hn::Load(d, s + x + 3 * kLanes));
+    }
+    for (; x < end; x += kLanes) m0 = hn::Max(m0, hn::Load(d, s + x));
+    return hn::Max(hn::Max(m0, m1), hn::Max(m2, m3));
   }
 
   HWY_NOINLINE void Raise(std::size_t r, T largest) {
@@ -113,30 +137,31 @@ class TiledForward {
     DropRow(p_, random, tile_.j0(), keys.FirstVector<T>(), keys.EndVector<T>(), tile_.s(r));
   }
 
-  // acc [rows, E, lanes] += p [rows, keys] v [keys, E], a key to a lane
-  HWY_INLINE void AddNarrowValues() {
+  // acc [E, lanes] of a row += p [keys] v [keys, E], a key to a lane
+  HWY_INLINE void AddNarrowValues(std::size_t r) {
     const Lanes<T> d;
     const auto E = static_cast<std::size_t>(p_.E);
     const T* panels = call_.value_panels.Tile(tile_.block().b, tile_.block().g, tile_.j0() / kTileKeys);
-    for (std::size_t r = 0; r < tile_.rows(); ++r) {
-      const RowRange keys = tile_.range(r);
-      if (keys.empty()) continue;
-      const T* p = tile_.s(r);
-      for (std::size_t e = 0; e < E; ++e) {
-        T* acc = acc_ + r * width_ + e * LanesOf<T>();
-        auto sum = hn::Load(d, acc);
-        for (std::size_t x = keys.FirstVector<T>(); x < keys.EndVector<T>(); x += LanesOf<T>()) {
-          const T* v = panels + PanelOffset<T>(x, E) + e * kPanel<T>;
+    const RowRange keys = tile_.range(r);
+    if (keys.empty()) return;
+    const T* p = tile_.s(r);
+    const std::size_t end = keys.EndVector<T>();
+    for (std::size_t e = 0; e < E; ++e) {
+      T* acc = acc_ + r * width_ + e * LanesOf<T>();
+      auto sum = hn::Load(d, acc);
+      for (std::size_t x = keys.FirstVector<T>(); x < end;) {
+        const T* v = panels + PanelOffset<T>(x, E) + e * kPanel<T>;
+        const std::size_t stop = std::min(end, (x / kPanel<T> + 1) * kPanel<T>);
+        for (; x < stop; x += LanesOf<T>(), v += LanesOf<T>()) {
           sum = hn::MulAdd(hn::Load(d, p + x), hn::Load(d, v), sum);
         }
-        hn::Store(sum, d, acc);
       }
+      hn::Store(sum, d, acc);
     }
   }
 
   // acc [rows, E] += p [rows, keys] v [keys, E]
   HWY_INLINE void AddValues() {
-    if (narrow_) return AddNarrowValues();
     constexpr std::size_t kStride = ScoreTile<T>::kStride;
     const auto v_stride = static_cast<std::size_t>(call_.values.stride);
     const T* v = call_.values.Row(tile_.block().b, tile_.block().g, tile_.j0());
@@ -198,7 +223,7 @@ class TiledForward {
     const auto scale = hn::Set(d, scale_);
     for (Index j0 = 0; j0 < p_.S; j0 += kTileKeys) {
       const bool any = tile_.SetTile(j0);
-      if (any) ComputeTile();
+      if (any) ComputeTile(0, tile_.rows());
       const Index n = std::min(kTileKeys, p_.S - j0);
       for (std::size_t r = 0; r < tile_.rows(); ++r) {
         T* to = &weights(tile_.block().b, tile_.head(r), tile_.query(r), j0);

@@ -5,8 +5,8 @@
 //   tanh(q + k) = 1 - 2 r,   r = 1 / (1 + a b),   1 - tanh² = 4 (r - r²)
 //
 // so a pair costs a multiply-add and a reciprocal for each dimension; two dimensions share a reciprocal:
-// w1 / y1 + w2 / y2 = (w1 y2 + w2 y1) / (y1 y2). What is summed is w (r - 1/2), whose parts are as small as those
-// of w tanh.
+// w1 / y1 + w2 / y2 = (w1 y2 + w2 y1) / (y1 y2). What is summed is w (r - 1/2), whose parts are as small as
+// those of w tanh.
 #if defined(REGARD_ENGINE_POLICIES_ADDITIVE_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef REGARD_ENGINE_POLICIES_ADDITIVE_TILE_INL_H_
 #undef REGARD_ENGINE_POLICIES_ADDITIVE_TILE_INL_H_

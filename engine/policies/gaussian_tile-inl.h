@@ -1,5 +1,5 @@
-// s = -1/2 |a ∘ z|², z = q - k, on tiles, and its derivatives: as differences, so that nothing cancels where q
-// and k are close.
+// s = -1/2 |a ∘ z|², z = q - k, on tiles, and its derivatives: as differences, so that nothing cancels where
+// q and k are close.
 #if defined(REGARD_ENGINE_POLICIES_GAUSSIAN_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef REGARD_ENGINE_POLICIES_GAUSSIAN_TILE_INL_H_
 #undef REGARD_ENGINE_POLICIES_GAUSSIAN_TILE_INL_H_
