@@ -63,6 +63,7 @@ class Plan {
     p_.q = q_.Pack(in.q), p_.k = k_.Pack(in.k), p_.v = v_.Pack(in.v);
     std::visit([&](const auto& score) { SetScore(score); }, options.score);
     if (options.softcap) p_.softcap = static_cast<T>(*options.softcap);
+    if (options.change) SetChange(*options.change);
     if (options.bias) {
       p_.bias = options.bias;
       for (std::size_t d = 0; d < 4; ++d) {
@@ -123,8 +124,15 @@ class Plan {
     p_.shared_precision = each == 0;
   }
 
+  void SetChange(const CustomChange<T>& change) {
+    p_.change = change.rows.get();
+    if (p_.change->parameters() == 0) return;
+    p_.change_parameters = change_parameters_.Pack(change.parameters);
+    if (change.parameters.shape[0] == 1) p_.change_parameters.strides[0] = 0;
+  }
+
   Problem<T> p_;
-  Packed<T> q_, k_, v_, parameter_;
+  Packed<T> q_, k_, v_, parameter_, change_parameters_;
   Buffer<T> q_norm_, k_norm_;
 };
 
@@ -307,7 +315,28 @@ bool IsAllFinite(const AttentionOptions<T>& options, const BackwardCall<T>& call
   return PackAll<T>(options, tensors, &enough_memory) && enough_memory;
 }
 
-// dq, dk and dv by tiles.
+// The sums of all tasks, in order, into dchange.
+template <typename T>
+void WriteChange(const TiledBackwardCall<T>& call) {
+  const TensorView<T, 2>& to = *call.gradients.dchange;
+  const Problem<T>& p = call.problem;
+  const Index size = call.change_size();
+  for (Index row = 0; row < to.shape[0]; ++row) {
+    for (Index n = 0; n < size; ++n) {
+      double sum = call.gradients.accumulate ? static_cast<double>(to(row, n)) : 0.0;
+      for (Index task = 0; task < call.tasks(); ++task) {
+        const Index first_head = task / call.parts % p.G * p.group;
+        for (Index h = first_head; h < first_head + p.group; ++h) {
+          if (to.shape[0] > 1 && h != row) continue;
+          sum += call.change_sums[(task * p.group + h - first_head) * size + n];
+        }
+      }
+      to(row, n) = static_cast<T>(sum);
+    }
+  }
+}
+
+// dq, dk, dv and dchange by tiles.
 template <typename T>
 bool TiledBackwardAll(const AttentionOptions<T>& options, const BackwardCall<T>& call) {
   TiledBackwardCall<T> tiled{call.problem, call.upstream, call.gradients, call.row_term};
@@ -324,6 +353,9 @@ bool TiledBackwardAll(const AttentionOptions<T>& options, const BackwardCall<T>&
   }
   Buffer<T> query_gradients(static_cast<std::size_t>(tiled.tasks() * tiled.query_gradient_size()));
   tiled.query_gradients = query_gradients.data();
+  Buffer<double> change_sums(
+      static_cast<std::size_t>(tiled.tasks() * call.problem.group * tiled.change_size()));
+  tiled.change_sums = change_sums.data();
   bool done = RunChunks(options, Bundle(call.problem, tiled.tasks()),
                         [&](Index, Index first, Index last) { TiledBackwardRange(tiled, first, last); });
   if (done && call.gradients.dq) {
@@ -333,6 +365,7 @@ bool TiledBackwardAll(const AttentionOptions<T>& options, const BackwardCall<T>&
   if (done && tiled.parameter_sums != nullptr) {
     WriteParameter(tiled.parameter_sums, tiled.tasks(), tiled.parameter_heads, call.problem.D, grads);
   }
+  if (done && call.gradients.dchange) WriteChange(tiled);
   return done;
 }
 
@@ -354,7 +387,7 @@ Status Backward(const AttentionOptions<T>& options, const AttentionInputs<T>& in
   };
   const auto run_pass = [&](BackwardPass pass) { run(pass, Bundle(p, call.tasks(pass))); };
 
-  const bool tiled = p.soft() && p.S > 0 && p.score != ScoreKind::kCompact;
+  const bool tiled = p.soft() && p.score != ScoreKind::kCompact;
   Buffer<T> row_term, parameter_sums;
   if (p.soft() && (!call.row_in_tile() || (tiled && p.S > kTileKeys))) {
     row_term = Buffer<T>(static_cast<std::size_t>(p.B * p.H * p.L));
@@ -420,6 +453,7 @@ Status BackwardOf16Bits(const AttentionOptions<float>& options, const AttentionI
                                       grads.dbias,
                                       grads.dw,
                                       grads.dprecision,
+                                      grads.dchange,
                                       add};
   Status status = Backward(options, in, up, out);
   if (status.ok()) copies.Store();

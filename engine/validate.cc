@@ -229,12 +229,27 @@ void CheckMask(const Mask& mask, const Sizes& n, Checker* check) {
   }
 }
 
+// The parameters of a change, or their gradient: [H or 1, count].
+template <typename T>
+void CheckChange(Index count, const TensorView<T, 2>& parameters, const Sizes& n, Checker* check) {
+  if (count == 0) return;
+  check->Sound("change's parameters", parameters);
+  check->Require((parameters.shape[0] == n.H || parameters.shape[0] == 1) && parameters.shape[1] == count,
+                 "change's parameters has shape ", parameters.shape, "; expected [H or 1, kParameters] = [",
+                 n.H, " or 1, ", count, "]");
+}
+
 template <typename T>
 void CheckOptions(const AttentionOptions<T>& o, const Sizes& n, Checker* check) {
   CheckScore(o.score, n, check);
   if (o.softcap) {
     check->Require(*o.softcap > 0 && Finite(*o.softcap), "softcap is ", *o.softcap,
                    "; expected a number above 0");
+  }
+  if (o.change) {
+    check->Require(!std::holds_alternative<Compact<T>>(o.score),
+                   "a change is given with score Compact, which has none");
+    CheckChange(o.change->rows->parameters(), o.change->parameters, n, check);
   }
   if (o.bias) check->Broadcastable("bias", *o.bias, {n.B, n.H, n.L, n.S}, "[B or 1, H or 1, L or 1, S or 1]");
   if (o.alibi) check->Shape("alibi slopes", o.alibi->slopes, {n.H}, "[H]");
@@ -309,6 +324,14 @@ Status ValidateBackward(const AttentionOptions<SumType<T>>& options, const Atten
     const auto* additive = std::get_if<Additive<SumType<T>>>(&options.score);
     check.Require(additive != nullptr, "dw is asked for with a score that has no w; it needs Additive");
     if (additive) check.Writable("dw", *grads.dw, additive->w.shape, "w's shape");
+  }
+  check.Require(!options.change || softmax, "a change is given; its gradient needs normalizer Softmax");
+  if (grads.dchange) {
+    check.Require(options.change.has_value(), "dchange is asked for without a change");
+    if (options.change) {
+      check.Writable("dchange", *grads.dchange, options.change->parameters.shape,
+                     "the shape of change's parameters");
+    }
   }
   if (grads.dprecision) {
     const auto* precision = PrecisionOf(options.score);

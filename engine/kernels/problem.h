@@ -47,6 +47,8 @@ struct Problem {
   CompactKernel kernel{};            // kCompact: the parameter is as kGaussian's
 
   std::optional<T> softcap;
+  const ChangeRows<T>* change = nullptr;
+  TensorView<const T, 2> change_parameters;    // [H, n], broadcast by strides of 0; last stride 1
   std::optional<TensorView<const T, 4>> bias;  // [B, H, L, S], broadcast by strides of 0
   const T* slopes = nullptr;                   // ALiBi
   Index slopes_stride = 0, alibi_shift = 0;    // i' = i + alibi_shift
@@ -59,6 +61,9 @@ struct Problem {
 
   bool soft() const { return normalizer == NormalizerKind::kSoftmax; }
   Index KeyHead(Index h) const { return h / group; }
+  const T* ChangeParameters(Index h) const {
+    return change_parameters.data + h * change_parameters.strides[0];
+  }
 };
 
 // Where a row of a score matrix is: query i of head h, against keys from j0.

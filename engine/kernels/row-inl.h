@@ -109,8 +109,19 @@ HWY_INLINE T Dot(const T* a, const T* b, std::size_t size) {
   return sum;
 }
 
-// From raw scores to scores: softcap, bias, ALiBi. `capped` gets tanh(s / c) when there is a softcap and
-// somebody asks.
+// The caller's change takes keys one after the other: those between are passed as 0, and dropped.
+template <typename T>
+HWY_INLINE void ChangeScores(const Problem<T>& p, const RowPlace& place, const std::int32_t* keys,
+                             std::size_t n, T* s) {
+  T row[kKeyTile] = {};
+  for (std::size_t x = 0; x < n; ++x) row[keys[x] - keys[0]] = s[x];
+  const PairRow pairs{place.b, place.h, place.i, place.j0 + keys[0], keys[n - 1] - keys[0] + 1};
+  p.change->Apply(pairs, p.ChangeParameters(place.h), row);
+  for (std::size_t x = 0; x < n; ++x) s[x] = row[keys[x] - keys[0]];
+}
+
+// From raw scores to scores: softcap, the caller's change, bias, ALiBi. `capped` gets tanh(s / c) when there
+// is a softcap and somebody asks.
 template <typename T>
 HWY_INLINE void AdjustScores(const Problem<T>& p, const RowPlace& place, const std::int32_t* keys,
                              std::size_t n, T* s, T* capped) {
@@ -123,6 +134,7 @@ HWY_INLINE void AdjustScores(const Problem<T>& p, const RowPlace& place, const s
       hn::Store(hn::Mul(c, t), d, s + x);
     }
   }
+  if (p.change != nullptr && n > 0) ChangeScores(p, place, keys, n, s);
   if (p.bias) {
     const auto& bias = *p.bias;
     const T* row = &bias(place.b, place.h, place.i, place.j0);

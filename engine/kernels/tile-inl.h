@@ -47,13 +47,14 @@ class ScoreTile {
  public:
   static constexpr std::size_t kStride = static_cast<std::size_t>(kTileKeys);
 
-  // with_slope: Compute also leaves d score / d raw score, where the two differ by more than a sum.
+  // with_slope: Compute also leaves what turns a gradient by the score into one by the raw score, where the
+  // two differ by more than a sum.
   ScoreTile(const Problem<T>& problem, bool with_slope, Scratch* scratch)
       : p_(problem),
         D_(static_cast<std::size_t>(p_.D)),
         q_stride_(static_cast<std::size_t>(Padded(p_.D))),
         plain_(p_.score != ScoreKind::kCosine && (p_.score != ScoreKind::kDot || p_.scale > 0) &&
-               !p_.softcap && !p_.bias && p_.slopes == nullptr),
+               !p_.softcap && p_.change == nullptr && !p_.bias && p_.slopes == nullptr),
         q_(scratch->Take<T>(kBlockRows * q_stride_)),
         s_(scratch->Take<T>(kBlockRows * kStride)),
         ranges_(scratch->Take<RowRange>(kBlockRows)),
@@ -62,6 +63,7 @@ class ScoreTile {
         wide_rows_(scratch->Take<std::uint8_t>(kBlockRows)) {
     if (with_slope && p_.softcap) slope_ = scratch->Take<T>(kBlockRows * kStride);
     if (with_slope && p_.score == ScoreKind::kCosine) raw_ = scratch->Take<T>(kBlockRows * kStride);
+    if (with_slope && p_.change != nullptr) unchanged_ = scratch->Take<T>(kBlockRows * kStride);
   }
 
   // What the numbers in the tile are multiplied by to be exponents of 2.
@@ -72,10 +74,17 @@ class ScoreTile {
   const RowBlock& block() const { return block_; }
   std::size_t rows() const { return static_cast<std::size_t>(block_.rows()); }
   T* s(std::size_t row) const { return s_ + row * kStride; }
-  // Null: 1 everywhere.
+  // By a softcap. Null: 1 everywhere.
   const T* slope(std::size_t row) const { return slope_ == nullptr ? nullptr : slope_ + row * kStride; }
   // The raw scores; for a cosine.
   const T* raw(std::size_t row) const { return raw_ + row * kStride; }
+  // The scores before the caller's change.
+  const T* unchanged(std::size_t row) const { return unchanged_ + row * kStride; }
+  PairRow pairs(std::size_t row) const {
+    const RowRange& keys = range(row);
+    return {block_.b, head(row), query(row), j0_ + static_cast<Index>(keys.lo),
+            static_cast<Index>(keys.hi - keys.lo)};
+  }
   // The block's queries, [rows, q_stride], 0 beyond D.
   const T* q(std::size_t row) const { return q_ + row * q_stride_; }
   std::size_t q_stride() const { return q_stride_; }
@@ -258,7 +267,7 @@ class ScoreTile {
     for (std::size_t x = keys.lo; x < keys.hi; ++x) row[x] = allowed_[x] ? row[x] : kMinusInfinity<T>;
   }
 
-  // From raw scores to scores: the score's own last step, softcap, bias, ALiBi.
+  // From raw scores to scores: the score's own last step, softcap, the caller's change, bias, ALiBi.
   template <typename Score>
   HWY_INLINE void Adjust(const Score& score, std::size_t r) {
     const Lanes<T> d;
@@ -275,6 +284,10 @@ class ScoreTile {
         hn::Store(hn::Mul(c, t), d, row + x);
         if (slope_ != nullptr) hn::Store(hn::NegMulAdd(t, t, one), d, slope_ + r * kStride + x);
       }
+    }
+    if (p_.change != nullptr) {
+      if (unchanged_ != nullptr) std::copy(row + keys.lo, row + keys.hi, unchanged_ + r * kStride + keys.lo);
+      p_.change->Apply(pairs(r), p_.ChangeParameters(h), row + keys.lo);
     }
     if (p_.bias) AddBias(&(*p_.bias)(block_.b, h, i, j0_), p_.bias->strides[3], keys, row);
     if (p_.slopes != nullptr) {
@@ -309,6 +322,7 @@ class ScoreTile {
   T* s_;
   T* slope_ = nullptr;
   T* raw_ = nullptr;
+  T* unchanged_ = nullptr;
   RowRange* ranges_;
   RowRange* groups_;
   std::uint8_t* allowed_;

@@ -70,6 +70,8 @@ class TiledBackward {
     dout_ = scratch->Take<T>(kBlockRows * e_width_);
     dp_ = scratch->Take<T>(kBlockRows * kKeys);
     if (!Score::kProduct) unused_sums_.resize(D_);
+    if (p_.change != nullptr)
+      change_terms_ = scratch->Take<T>(static_cast<std::size_t>(call.change_size()) * kKeys);
     if (call.spoilt) {
       clean_q_ = scratch->Take<T>(kBlockRows * d_width_);
       forbidden_ = scratch->Take<std::uint8_t>(kBlockRows * kKeys);
@@ -84,6 +86,10 @@ class TiledBackward {
     std::fill(dq_, dq_ + call_.query_gradient_size(), T(0));
     if (call_.parameter_sums != nullptr)
       parameter_sums_ = call_.parameter_sums + task * call_.parameter_size();
+    if (p_.change != nullptr) {
+      change_sums_ = call_.change_sums + task * p_.group * call_.change_size();
+      std::fill_n(change_sums_, p_.group * call_.change_size(), 0.0);
+    }
     for (Index j0 = task % call_.parts * kTileKeys; j0 < p_.S; j0 += call_.parts * kTileKeys) RunTile(j0);
   }
 
@@ -245,15 +251,34 @@ class TiledBackward {
       GeneralRow(r, scale, shift);
     }
     if (call_.spoilt) ClearForbidden(r, dp);
+    if (p_.change != nullptr) DifferentiateChange(r, dp);
     if (const T* slope = tile_.slope(r)) {
       for (std::size_t x = first; x < end; x += kLanes) {
-        hn::Store(hn::Mul(hn::Load(d, dp + x), hn::Load(d, slope + x)), d, dp + x);
+        const auto g = hn::Load(d, dp + x);
+        const auto differs = hn::Ne(g, hn::Zero(d));  // a pair that is not allowed has any slope, also NaN
+        hn::Store(hn::IfThenElseZero(differs, hn::Mul(g, hn::Load(d, slope + x))), d, dp + x);
       }
     }
     if constexpr (Score::kNormed) {
       const T along =
           score_.ToProducts(RowPlace{b_, h, g_, i, tile_.j0()}, keys, tile_.raw(r), dp, column_sums_);
       score_.SubtractAlong(along, p_.q_norm(b_, h, i), tile_.q(r), d_width_, DqRow(r));
+    }
+  }
+
+  // From the gradient by the changed scores to that by the scores before, and by the parameters.
+  HWY_NOINLINE void DifferentiateChange(std::size_t r, T* dp) const {
+    const Lanes<T> d;
+    const RowRange keys = tile_.range(r);
+    const Index h = tile_.head(r), size = call_.change_size();
+    p_.change->Differentiate(tile_.pairs(r), p_.ChangeParameters(h), tile_.unchanged(r) + keys.lo,
+                             dp + keys.lo, change_terms_);
+    const std::size_t count = keys.hi - keys.lo;
+    const T* terms = change_terms_;
+    for (Index n = 0; n < size; ++n, terms += kKeys) {
+      auto sum = hn::Zero(d);
+      for (std::size_t x = 0; x < count; x += LanesOf<T>()) sum = hn::Add(sum, LoadUpTo(terms, x, count));
+      change_sums_[(h - g_ * p_.group) * size + n] += static_cast<double>(SumOf<T>(sum));
     }
   }
 
@@ -429,6 +454,8 @@ class TiledBackward {
   std::uint8_t* wide_keys_ = nullptr;  // and of this tile, see Panels
   double* parameter_sums_ = nullptr;   // this task's
   std::vector<double> unused_sums_;
+  T* change_terms_ = nullptr;          // of one row, [n, kTileKeys]
+  double* change_sums_ = nullptr;      // of this task, [group, n]
   T* clean_q_ = nullptr;               // where a tensor is spoilt: this block's queries, and
   std::uint8_t* forbidden_ = nullptr;  // what the mask says of each pair, [rows, kTileKeys]
   HWY_ALIGN_MAX T scales_[kTileKeys];

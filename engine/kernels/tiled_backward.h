@@ -30,9 +30,13 @@ struct TiledBackwardCall {
   Index parameter_heads = 1;
 
   Index parameter_size() const { return parameter_heads * problem.D; }
+  // The gradient of the parameters of the caller's change, [B, G, parts, group, n].
+  double* change_sums = nullptr;
+
   Index key_heads() const { return problem.B * problem.G; }
   Index tasks() const { return key_heads() * parts; }
   Index query_gradient_size() const { return problem.group * problem.L * Padded(problem.D); }  // of a task
+  Index change_size() const { return problem.change == nullptr ? 0 : problem.change->parameters(); }
   bool row_in_tile() const { return problem.S <= kTileKeys; }
 };
 

@@ -29,7 +29,9 @@ TileClass Both(TileClass a, TileClass b) { return std::min(a, b); }
 }  // namespace
 
 MaskRule::MaskRule(const Mask& mask, Index L, Index S)
-    : mask_(mask), S_(S), pairwise_(mask.segments || mask.blocks || mask.keep || mask.exclude_self) {
+    : mask_(mask),
+      S_(S),
+      pairwise_(mask.segments || mask.blocks || mask.keep || mask.exclude_self || mask.custom) {
   if (mask_.causal) causal_shift_ = Shift(mask_.causal->corner, L, S);
   if (mask_.window) {
     window_shift_ = Shift(mask_.window->corner, L, S);
@@ -118,6 +120,7 @@ TileClass MaskRule::Classify(const Tile& t) const {
   if (c != TileClass::kEmpty && mask_.segments) c = Both(c, ClassifySegments(t));
   if (c != TileClass::kEmpty && mask_.blocks) c = Both(c, ClassifyBlocks(t));
   if (c != TileClass::kEmpty && mask_.keep) c = Both(c, ClassifyKeep(t));
+  if (c != TileClass::kEmpty && mask_.custom) c = Both(c, mask_.custom->rows->Classify(t));
   const bool crosses_diagonal = std::max(t.i0, t.j0) < std::min(t.i1, t.j1);
   if (mask_.exclude_self && crosses_diagonal) c = Both(c, TileClass::kPartial);
   return c;
@@ -146,6 +149,7 @@ void MaskRule::TakeAway(Index b, Index h, Index i, Index j0, Index j1, std::uint
     const Index stride = mask_.keep->keep.strides[3];
     for (Index j = 0; j < j1 - j0; ++j) allowed[j] &= static_cast<std::uint8_t>(keep[j * stride]);
   }
+  if (mask_.custom) mask_.custom->rows->TakeAway(PairRow{b, h, i, j0, j1 - j0}, allowed);
 }
 
 bool MaskRule::Allows(Index b, Index h, Index i, Index j) const {
@@ -154,7 +158,10 @@ bool MaskRule::Allows(Index b, Index h, Index i, Index j) const {
   if (mask_.blocks && !mask_.blocks->map(b, h, i / mask_.blocks->query_size, j / mask_.blocks->key_size)) {
     return false;
   }
-  return !mask_.keep || mask_.keep->keep(b, h, i, j);
+  if (mask_.keep && !mask_.keep->keep(b, h, i, j)) return false;
+  std::uint8_t allowed = 1;
+  if (mask_.custom) mask_.custom->rows->TakeAway(PairRow{b, h, i, j, 1}, &allowed);
+  return allowed != 0;
 }
 
 std::size_t MaskRule::Keys(const Tile& t, TileClass tile_class, Index i, std::int32_t* keys) const {

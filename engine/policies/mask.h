@@ -9,17 +9,6 @@
 
 namespace regard::engine {
 
-enum class TileClass {
-  kEmpty,    // no pair is allowed: the tile is skipped
-  kPartial,  // each query asks for its keys
-  kFull,     // every pair is allowed
-};
-
-// Queries i0 <= i < i1 of head h against keys j0 <= j < j1.
-struct Tile {
-  std::int64_t b, h, i0, i1, j0, j1;
-};
-
 class MaskRule {
  public:
   MaskRule(const Mask& mask, std::int64_t L, std::int64_t S);

@@ -1,6 +1,6 @@
 // Attention, forward and backward.
 //
-//   s_ij = score(q_i, k_j), then softcap, then bias, then ALiBi
+//   s_ij = score(q_i, k_j), then softcap, then a change of the caller's own, then bias, then ALiBi
 //   p_i. = normalise_j { s_ij : the mask allows (i, j) }
 //   o_i  = sum_j dropout(p_ij) v_j
 //
@@ -21,6 +21,7 @@
 #include <functional>
 #include <optional>
 
+#include "regard/custom.h"
 #include "regard/half.h"
 #include "regard/mask.h"
 #include "regard/normalizer.h"
@@ -38,6 +39,7 @@ template <std::floating_point T>
 struct AttentionOptions {
   Score<T> score = ScaledDot{};
   std::optional<double> softcap;               // c > 0: s becomes c tanh(s / c)
+  std::optional<CustomChange<T>> change;       // s becomes change(s)
   std::optional<TensorView<const T, 4>> bias;  // [B or 1, H or 1, L or 1, S or 1], added to s
   std::optional<Alibi<T>> alibi;
   Mask mask;
@@ -90,6 +92,7 @@ struct AttentionGradients {
   std::optional<TensorView<SumType<T>, 4>> dbias;       // the shape of bias
   std::optional<TensorView<SumType<T>, 2>> dw;          // the shape of Additive's w
   std::optional<TensorView<SumType<T>, 1>> dprecision;  // the shape of the precision (Gaussian, Compact)
+  std::optional<TensorView<SumType<T>, 2>> dchange;     // the shape of change's parameters
   bool accumulate = false;
 };
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "regard/custom.h"
 #include "regard/score.h"
 #include "regard/tensor_view.h"
 
@@ -53,7 +54,8 @@ struct Mask {
   std::optional<Segments> segments;
   std::optional<Blocks> blocks;
   std::optional<Keep> keep;
-  bool exclude_self = false;  // j != i: leave one out
+  bool exclude_self = false;         // j != i: leave one out
+  std::optional<CustomMask> custom;  // a predicate of the caller's own
 };
 
 }  // namespace regard
