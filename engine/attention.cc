@@ -143,15 +143,17 @@ struct Chunks {
   Index count() const { return CeilDiv(tasks, per_chunk); }
 };
 
-// A chunk is worth a hand-over to another thread: some 20 to 50 µs. An element of q·k costs 1.
+// A chunk is worth a hand-over to another thread: some 20 to 50 µs. An element of q·k costs 1, a query
+// 1000.
 constexpr double kChunkWork = 1 << 19;
 constexpr Index kMostChunks = 512;
 
 template <typename T>
 Chunks Bundle(const Problem<T>& p, Index tasks) {
   const double term = p.score == ScoreKind::kAdditive ? 8 : 1;
-  const double work = static_cast<double>(p.B) * static_cast<double>(p.H) * static_cast<double>(p.L) *
-                      static_cast<double>(p.S) * (term * static_cast<double>(p.D) + static_cast<double>(p.E));
+  const double row =
+      1000 + static_cast<double>(p.S) * (term * static_cast<double>(p.D) + static_cast<double>(p.E));
+  const double work = static_cast<double>(p.B) * static_cast<double>(p.H) * static_cast<double>(p.L) * row;
   const double chunks = std::clamp(work / kChunkWork, 1.0, static_cast<double>(kMostChunks));
   return {tasks, std::max<Index>(1, CeilDiv(tasks, static_cast<Index>(chunks)))};
 }
@@ -241,30 +243,55 @@ bool PackAll(const AttentionOptions<T>& options, const std::vector<const PackedT
   return finite;
 }
 
+// The forward pass by tiles. False when memory ran out.
+template <typename T>
+bool TiledForwardAll(const AttentionOptions<T>& options, const Problem<T>& p,
+                     const AttentionOutputs<T>& outputs) {
+  const RowBlocks blocks(p);
+  const bool here = blocks.count == p.B * p.G, narrow = HasNarrowValues(p);
+  std::optional<PackedTensor<T>> keys, values;
+  bool done = true;
+  if (!here) {
+    keys.emplace(p.k, true, false);
+    values.emplace(p.v, narrow, !narrow);
+    if (p.score == ScoreKind::kAdditive || p.score == ScoreKind::kGaussian) {
+      const bool additive = p.score == ScoreKind::kAdditive;
+      keys->TakeOutWide(additive ? kWidestAdditive<T> : std::numeric_limits<T>::max(), additive);
+    }
+    const bool finite = PackAll<T>(options, {&*keys, &*values}, &done);
+    if (done && !finite && !p.mask->none()) {
+      PackAll<T>(options, {&values.emplace(p.v, narrow, !narrow, true)}, &done);
+    }
+  }
+  TiledForwardCall<T> call{p,
+                           outputs,
+                           here ? Panels<T>() : keys->panels(),
+                           here ? PaddedRows<T>() : values->rows(),
+                           here ? Panels<T>() : values->panels(),
+                           blocks,
+                           here,
+                           ForwardParts(p, blocks)};
+  Buffer<T> states;
+  if (call.parts > 1) {
+    states = Buffer<T>(static_cast<std::size_t>(call.tasks() * call.state_size()));
+    call.states = states.data();
+  }
+  done = done && RunChunks(options, Bundle(p, call.tasks()),
+                           [&](Index, Index first, Index last) { TiledForwardRange(call, first, last); });
+  if (done && call.parts > 1) {
+    done = RunChunks(options, Bundle(p, blocks.count),
+                     [&](Index, Index first, Index last) { MergeForwardRange(call, first, last); });
+  }
+  return done;
+}
+
 template <typename T>
 Status Forward(const AttentionOptions<T>& options, const AttentionInputs<T>& inputs,
                const AttentionOutputs<T>& outputs) {
   const Plan<T> plan(options, inputs);
   const Problem<T>& p = plan.problem();
   if (p.soft() && p.S > 0 && p.score != ScoreKind::kCompact) {
-    PackedTensor<T> keys(p.k, true, false);
-    const bool narrow = HasNarrowValues(p);
-    const PackedTensor<T> values(p.v, narrow, !narrow);
-    if (p.score == ScoreKind::kAdditive || p.score == ScoreKind::kGaussian) {
-      const bool additive = p.score == ScoreKind::kAdditive;
-      keys.TakeOutWide(additive ? kWidestAdditive<T> : std::numeric_limits<T>::max(), additive);
-    }
-    bool done = false;
-    const bool finite = PackAll<T>(options, {&keys, &values}, &done);
-    std::optional<PackedTensor<T>> clean;
-    if (done && !finite && !p.mask->none()) {
-      PackAll<T>(options, {&clean.emplace(p.v, narrow, !narrow, true)}, &done);
-    }
-    const PackedTensor<T>& v = clean ? *clean : values;
-    const TiledForwardCall<T> call{p, outputs, keys.panels(), v.rows(), v.panels(), RowBlocks(p)};
-    done = done && RunChunks(options, Bundle(p, call.blocks.count),
-                             [&](Index, Index first, Index last) { TiledForwardRange(call, first, last); });
-    return done ? Status() : OutOfMemory();
+    return TiledForwardAll(options, p, outputs) ? Status() : OutOfMemory();
   }
   const ForwardCall<T> call{plan.problem(), outputs};
   const bool done = RunChunks(options, Bundle(call.problem, call.tasks()),

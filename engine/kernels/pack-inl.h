@@ -11,6 +11,7 @@
 
 #include "engine/kernels/product-inl.h"
 #include "engine/kernels/tiles.h"
+#include "hwy/cache_control.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace regard::engine::HWY_NAMESPACE {
@@ -76,6 +77,17 @@ HWY_INLINE void PackPanel(const T* rows, Index stride, std::size_t count, std::s
   }
 }
 
+// Whether the sum of x * 0 is 0: it is NaN where one is NaN or infinite.
+template <typename T>
+HWY_INLINE bool IsFinite(const T* row, std::size_t size) {
+  const Lanes<T> d;
+  const auto zero = hn::Zero(d);
+  auto sum = zero;
+  for (std::size_t at = 0; at < size; at += hn::Lanes(d))
+    sum = hn::MulAdd(LoadUpTo(row, at, size), zero, sum);
+  return hn::AllTrue(d, hn::Eq(sum, zero));
+}
+
 // to [width] = from [size], then 0
 template <typename T>
 HWY_INLINE void CopyRow(const T* from, std::size_t size, std::size_t width, T* to) {
@@ -97,12 +109,23 @@ HWY_INLINE void AddSpoilt(T factor, const T* row, std::size_t size, std::size_t 
   }
 }
 
+// Asks for rows before they are needed, in the order in which they lie: a transpose reads them all at once,
+// which is more streams than the processor foresees.
+template <typename T>
+HWY_INLINE void FetchRows(const T* rows, Index stride, std::size_t count, std::size_t D) {
+  for (std::size_t x = 0; x < count; ++x) {
+    const T* row = rows + static_cast<Index>(x) * stride;
+    for (std::size_t at = 0; at < D; at += 64 / sizeof(T)) hwy::Prefetch(row + at);
+  }
+}
+
 // A tile's panels [kTileKeys / kPanel, D, kPanel] from its rows [count, D]. Panels that hold no row are left
 // as they are.
 template <typename T>
 HWY_INLINE void PackPanels(const T* rows, Index stride, std::size_t count, std::size_t D, T* out) {
   constexpr std::size_t kWidth = kPanel<T>;
   for (std::size_t x = 0; x < count; x += kWidth, out += kWidth * D) {
+    if (count > kWidth) FetchRows(rows + static_cast<Index>(x + kWidth) * stride, stride, kWidth, D);
     PackPanel(rows + static_cast<Index>(x) * stride, stride, std::min(kWidth, count - x), D, out);
   }
 }
@@ -145,13 +168,21 @@ HWY_INLINE bool TakeOutWide(const T* rows, Index stride, std::size_t count, std:
   return any;
 }
 
-// x becomes exp(2x); whole vectors
-template <typename T>
-HWY_INLINE void Exponentiate(T* x, std::size_t size) {
-  const Lanes<T> d;
-  for (std::size_t at = 0; at < size; at += LanesOf<T>()) {
+// x becomes exp(2x); whole vectors. In float64, since what is made of them can be no better than they are.
+HWY_INLINE void Exponentiate(double* x, std::size_t size) {
+  const Lanes<double> d;
+  for (std::size_t at = 0; at < size; at += hn::Lanes(d)) {
     const auto v = hn::Load(d, x + at);
-    hn::Store(Exp<T>(hn::Add(v, v)), d, x + at);
+    hn::Store(Exp<double>(hn::Add(v, v)), d, x + at);
+  }
+}
+
+HWY_INLINE void Exponentiate(float* x, std::size_t size) {
+  const Lanes<double> d;
+  const hn::Rebind<float, Lanes<double>> df;
+  for (std::size_t at = 0; at < size; at += hn::Lanes(d)) {
+    const auto v = hn::PromoteTo(d, hn::Load(df, x + at));
+    hn::Store(hn::DemoteTo(df, Exp<double>(hn::Add(v, v))), df, x + at);
   }
 }
 

@@ -13,17 +13,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace regard::engine::HWY_NAMESPACE {
 
-// Whether the sum of x * 0 is 0: it is NaN where one is NaN or infinite.
-template <typename T>
-HWY_INLINE bool IsFinite(const T* row, std::size_t size) {
-  const Lanes<T> d;
-  const auto zero = hn::Zero(d);
-  auto sum = zero;
-  for (std::size_t at = 0; at < size; at += hn::Lanes(d))
-    sum = hn::MulAdd(LoadUpTo(row, at, size), zero, sum);
-  return hn::AllTrue(d, hn::Eq(sum, zero));
-}
-
 template <typename T>
 HWY_INLINE bool PackTileOf(const TensorView<const T, 4>& from, Index b, Index g, Index tile,
                            const Panels<T>& panels, const PaddedRows<T>& rows) {

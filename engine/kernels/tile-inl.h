@@ -71,6 +71,8 @@ class ScoreTile {
     const bool scaled = plain_ && p_.score == ScoreKind::kDot;
     return static_cast<T>(scaled ? static_cast<double>(p_.scale) * kLog2E : kLog2E);
   }
+  // Scores are the raw ones, but for a factor.
+  bool plain() const { return plain_; }
   const RowBlock& block() const { return block_; }
   std::size_t rows() const { return static_cast<std::size_t>(block_.rows()); }
   T* s(std::size_t row) const { return s_ + row * kStride; }
@@ -93,8 +95,13 @@ class ScoreTile {
   const RowRange& group(std::size_t row) const { return groups_[row / kRows]; }
   std::size_t group_rows(std::size_t row) const { return std::min(kRows, rows() - row); }
   Index j0() const { return j0_; }
-  Index head(std::size_t row) const { return block_.h0 + static_cast<Index>(row) / block_.queries(); }
-  Index query(std::size_t row) const { return block_.i0 + static_cast<Index>(row) % block_.queries(); }
+  Index head(std::size_t row) const {
+    return block_.heads == 1 ? block_.h0 : block_.h0 + static_cast<Index>(row) / block_.queries();
+  }
+  Index query(std::size_t row) const {
+    return block_.i0 +
+           (block_.heads == 1 ? static_cast<Index>(row) : static_cast<Index>(row) % block_.queries());
+  }
 
   template <typename Score>
   HWY_INLINE void SetBlock(const RowBlock& block, const Score&) {

@@ -57,7 +57,8 @@ class TiledBackward {
         D_(static_cast<std::size_t>(p_.D)),
         E_(static_cast<std::size_t>(p_.E)),
         d_width_(static_cast<std::size_t>(Padded(p_.D))),
-        e_width_(static_cast<std::size_t>(Padded(p_.E))) {
+        e_width_(static_cast<std::size_t>(Padded(p_.E))),
+        middle_(0.5 * std::log2(static_cast<double>(std::max<Index>(1, p_.S)))) {
     key_panels_ = scratch->Take<T>(kKeys * D_);
     if constexpr (!Score::kProduct) {
       dk_panels_ = scratch->Take<T>(kKeys * D_);
@@ -237,18 +238,23 @@ class TiledBackward {
 
     if (call_.spoilt) ClearForbidden(r, dp);
 
+    // p = exp(s - lse) = 2^(s - shift) 2^(shift - lse), with a whole number near the middle between the
+    // largest score and that of equal weights: exponents near 0 are rounded least.
+    const double lse2 = static_cast<double>(lse) * kLog2E;
+    const double whole = std::nearbyint(lse2 - middle_);
+    const T rest = static_cast<T>(std::exp2(whole - lse2));
     const auto scale = hn::Set(d, scale_);
-    const auto shift = hn::Set(d, static_cast<T>(static_cast<double>(lse) * kLog2E));
+    const auto shift = hn::Set(d, static_cast<T>(whole));
     const bool simple = !call_.row_in_tile() && !p_.dropout.active() && !up_.dweights;
     if (simple) {
-      const auto term = hn::Set(d, call_.row_term[(b_ * p_.H + h) * p_.L + i]);
+      const auto term = hn::Set(d, call_.row_term[(b_ * p_.H + h) * p_.L + i]), rest_v = hn::Set(d, rest);
       for (std::size_t x = first; x < end; x += kLanes) {
-        const auto e = Exp2<T>(hn::MulSub(hn::Load(d, p + x), scale, shift));
+        const auto e = hn::Mul(rest_v, Exp2<T>(hn::MulSub(hn::Load(d, p + x), scale, shift)));
         hn::Store(e, d, p + x);
         hn::Store(hn::Mul(e, hn::Add(hn::Load(d, dp + x), term)), d, dp + x);
       }
     } else {
-      GeneralRow(r, scale, shift);
+      GeneralRow(r, scale, shift, rest);
     }
     if (call_.spoilt) ClearForbidden(r, dp);
     if (p_.change != nullptr) DifferentiateChange(r, dp);
@@ -289,7 +295,7 @@ class TiledBackward {
   }
 
   // The same with dropout, dweights, or the row term taken from the row itself.
-  HWY_NOINLINE void GeneralRow(std::size_t r, Vector<T> scale, Vector<T> shift) {
+  HWY_NOINLINE void GeneralRow(std::size_t r, Vector<T> scale, Vector<T> shift, T rest) {
     const Lanes<T> d;
     constexpr std::size_t kLanes = LanesOf<T>();
     const RowRange keys = tile_.range(r);
@@ -302,7 +308,14 @@ class TiledBackward {
       sum = hn::Add(sum, e);
       hn::Store(e, d, p + x);
     }
-    if (call_.row_in_tile()) Scale(T(1) / SumOf<T>(sum), end - first, p + first);  // lse is rounded
+    if (call_.row_in_tile()) {  // by its own sum: lse is rounded
+      const auto divisor = hn::Set(d, SumOf<T>(sum));
+      for (std::size_t x = first; x < end; x += kLanes) {
+        hn::Store(hn::Div(hn::Load(d, p + x), divisor), d, p + x);
+      }
+    } else {
+      Scale(rest, end - first, p + first);
+    }
     std::fill(scales_ + first, scales_ + end, T(1));
     if (p_.dropout.active()) {
       const RandomRow random(p_.dropout_seed, Stream::kDropout, b_, h, i);
@@ -412,18 +425,19 @@ class TiledBackward {
       if (keys.empty()) continue;
       const auto q = hn::Set(d, tile_.q(r)[at]);
       const T* ds = dp_ + r * kKeys;
-      auto query = hn::Zero(d);
+      auto query1 = hn::Zero(d), query2 = hn::Zero(d);  // two sums err less than one
       for (std::size_t x = keys.lo / (2 * kLanes) * (2 * kLanes); x < keys.hi; x += 2 * kLanes) {
         const T* key = key_panels_ + PanelOffset<T>(x, D_) + at * kPanel<T>;
         const auto ds1 = hn::Load(d, ds + x), ds2 = hn::Load(d, ds + x + kLanes);
         Vector<T> g1, g2, u1, u2;
         score_.Gradient(q, hn::Load(d, key), hn::Load(d, key + kLanes), ds1, ds2, g1, g2, u1, u2);
-        query = hn::Add(query, hn::Add(g1, g2));
+        query1 = hn::Add(query1, g1);
+        query2 = hn::Add(query2, g2);
         parameter = hn::Add(parameter, hn::Add(u1, u2));
         hn::Store(hn::Add(hn::Load(d, key_sums + x), g1), d, key_sums + x);
         hn::Store(hn::Add(hn::Load(d, key_sums + x + kLanes), g2), d, key_sums + x + kLanes);
       }
-      *dq += score_.QueryFactor(w) * SumOf<T>(query);
+      *dq += score_.QueryFactor(w) * SumOf<T>(hn::Add(query1, query2));
     }
     const auto factor = hn::Set(d, score_.KeyFactor(w));
     for (std::size_t x = 0; x < count; x += kLanes) {
@@ -444,6 +458,7 @@ class TiledBackward {
   ScoreTile<T> tile_;
   T scale_;
   std::size_t D_, E_, d_width_, e_width_;
+  double middle_;  // half the exponent of the number of keys
   Index b_ = 0, g_ = 0;
   T *key_panels_, *value_panels_, *keys_;  // this tile's
   T *dk_, *dv_;

@@ -41,15 +41,24 @@ class TiledForward {
                        : static_cast<std::size_t>(Padded(p_.E))),
         max_(scratch->Take<T>(kBlockRows)),
         sum_(scratch->Take<T>(kBlockRows * LanesOf<T>())),
-        acc_(scratch->Take<T>(kBlockRows * width_)) {}
+        acc_(scratch->Take<T>(kBlockRows * width_)) {
+    if (!call.pack_here) return;
+    const auto D = static_cast<std::size_t>(p_.D), E = static_cast<std::size_t>(p_.E);
+    here_.key_panels = scratch->Take<T>(kKeys * D);
+    if constexpr (!Score::kProduct) here_.wide = scratch->Take<std::uint8_t>(kKeys);
+    if (narrow_) here_.value_panels = scratch->Take<T>(kKeys * E);
+    if (!narrow_) here_.value_rows = scratch->Take<T>(kKeys * width_);
+    if (!p_.mask->none()) here_.spoilt = scratch->Take<std::uint8_t>(kKeys);
+  }
 
-  void Run(const RowBlock& block) {
-    tile_.SetBlock(block, score_);
-    std::fill(max_, max_ + tile_.rows(), kMinusInfinity<T>);
-    std::fill(sum_, sum_ + tile_.rows() * LanesOf<T>(), T(0));
-    std::fill(acc_, acc_ + tile_.rows() * width_, T(0));
-    for (Index j0 = 0; j0 < p_.S; j0 += kTileKeys) {
+  void Run(Index task) {
+    const Index part = task % call_.parts;
+    Start(call_.blocks[task / call_.parts]);
+    const Index tiles = CeilDiv(p_.S, kTileKeys), per_part = CeilDiv(tiles, call_.parts);
+    const Index last = std::min(p_.S, (part + 1) * per_part * kTileKeys);
+    for (Index j0 = part * per_part * kTileKeys; j0 < last; j0 += kTileKeys) {
       if (!tile_.SetTile(j0)) continue;
+      SetOperands();
       // With few dimensions there is little to compute: a group's scores are used before they leave the
       // first-level cache.
       const std::size_t step = p_.D <= 16 ? kRows : tile_.rows();
@@ -62,18 +71,126 @@ class TiledForward {
         }
       }
       if (!narrow_) AddValues();
-      if (call_.values.spoilt != nullptr) AddSpoiltValues();
+      if (at_.spoilt != nullptr) AddSpoiltValues();
     }
+    if (call_.parts == 1) return Finish();
+    T* state = call_.states + task * call_.state_size();
+    state = std::copy(max_, max_ + tile_.rows(), state);
+    state = std::copy(sum_, sum_ + tile_.rows() * LanesOf<T>(), state);
+    std::copy(acc_, acc_ + tile_.rows() * width_, state);
+  }
+
+  void Merge(Index block) {
+    Start(call_.blocks[block]);
+    const auto rows = tile_.rows();
+    for (Index part = 0; part < call_.parts; ++part) {
+      const T* max = call_.states + (block * call_.parts + part) * call_.state_size();
+      const T *sum = max + rows, *acc = sum + rows * LanesOf<T>();
+      for (std::size_t r = 0; r < rows; ++r) {
+        if (max[r] == kMinusInfinity<T> && sum[r * LanesOf<T>()] == 0) continue;  // saw nothing
+        if (max[r] > max_[r]) Raise(r, max[r]);
+        const T shift = max_[r] == kMinusInfinity<T> ? T(0) : max_[r];
+        const T own = max[r] == kMinusInfinity<T> ? T(0) : max[r];
+        const T shrink = hn::GetLane(Exp2<T>(hn::Set(Lanes<T>(), own - shift)));
+        AddScaled(shrink, sum + r * LanesOf<T>(), LanesOf<T>(), sum_ + r * LanesOf<T>());
+        AddScaled(shrink, acc + r * width_, width_, acc_ + r * width_);
+      }
+    }
+    Finish();
+  }
+
+ private:
+  static constexpr std::size_t kKeys = ScoreTile<T>::kStride;
+
+  // A tile's keys and values as the loops read them.
+  struct Operands {
+    T* key_panels = nullptr;
+    std::uint8_t* wide = nullptr;
+    const T* values = nullptr;  // rows, value_stride apart
+    std::size_t value_stride = 0;
+    T* value_rows = nullptr;
+    T* value_panels = nullptr;
+    std::uint8_t* spoilt = nullptr;
+  };
+
+  void Start(const RowBlock& block) {
+    tile_.SetBlock(block, score_);
+    std::fill(max_, max_ + tile_.rows(), kMinusInfinity<T>);
+    std::fill(sum_, sum_ + tile_.rows() * LanesOf<T>(), T(0));
+    std::fill(acc_, acc_ + tile_.rows() * width_, T(0));
+  }
+
+  void Finish() {
     for (std::size_t r = 0; r < tile_.rows(); ++r) Finish(r);
     if (outputs_.weights) WriteWeights();
   }
 
- private:
+  static HWY_INLINE void CopyStrided(const T* from, std::size_t size, Index stride, T* to) {
+    if (stride == 1) {
+      std::copy(from, from + size, to);
+    } else {
+      for (std::size_t at = 0; at < size; ++at) to[static_cast<Index>(at) * stride] = from[at];
+    }
+  }
+
+  static HWY_INLINE void AddScaled(T factor, const T* from, std::size_t size, T* to) {
+    const Lanes<T> d;
+    const auto f = hn::Set(d, factor);
+    for (std::size_t at = 0; at < size; at += LanesOf<T>()) {
+      hn::Store(hn::MulAdd(f, hn::LoadU(d, from + at), hn::Load(d, to + at)), d, to + at);
+    }
+  }
+
+  HWY_INLINE void SetOperands() {
+    if (call_.pack_here) return PackTileHere();
+    const Index b = tile_.block().b, g = tile_.block().g, n = tile_.j0() / kTileKeys;
+    at_ = Operands();
+    at_.key_panels = call_.keys.Tile(b, g, n);
+    at_.wide = call_.keys.Wide(b, g, n);
+    if (narrow_) at_.value_panels = call_.value_panels.Tile(b, g, n);
+    if (!narrow_) at_.values = call_.values.Row(b, g, tile_.j0());
+    at_.value_stride = static_cast<std::size_t>(call_.values.stride);
+    if (call_.values.spoilt != nullptr) at_.spoilt = call_.values.spoilt + (b * p_.G + g) * p_.S + tile_.j0();
+  }
+
+  void PackTileHere() {
+    const Index b = tile_.block().b, g = tile_.block().g, j0 = tile_.j0();
+    const auto count = static_cast<std::size_t>(std::min(kTileKeys, p_.S - j0));
+    const auto D = static_cast<std::size_t>(p_.D), E = static_cast<std::size_t>(p_.E);
+    const Rows<T> k = RowsOf(p_.k, b, g), v = RowsOf(p_.v, b, g);
+    at_ = here_;
+    PackPanels(k[j0], k.stride, count, D, at_.key_panels);
+    if constexpr (!Score::kProduct) {
+      TakeOutWide(k[j0], k.stride, count, D, Score::kWidest, at_.key_panels, at_.wide);
+      if constexpr (Score::kExponentials) Exponentiate(at_.key_panels, PanelsSize<T>(count, D));
+    }
+    if (at_.spoilt != nullptr) {
+      bool any = false;
+      for (std::size_t x = 0; x < count; ++x) {
+        at_.spoilt[x] = static_cast<std::uint8_t>(!IsFinite(v[j0 + static_cast<Index>(x)], E));
+        any = any || at_.spoilt[x] != 0;
+      }
+      if (!any) at_.spoilt = nullptr;
+    }
+    if (narrow_) {
+      PackPanels(v[j0], v.stride, count, E, at_.value_panels);
+      if (at_.spoilt != nullptr) Clean(at_.value_panels, PanelsSize<T>(count, E));
+      return;
+    }
+    at_.values = v[j0];
+    at_.value_stride = static_cast<std::size_t>(v.stride);
+    FetchRows(v[j0], v.stride, count, E);
+    if (E == width_ && at_.spoilt == nullptr) return;
+    for (std::size_t x = 0; x < count; ++x) {
+      CopyRow(v[j0 + static_cast<Index>(x)], E, width_, at_.value_rows + x * width_);
+    }
+    if (at_.spoilt != nullptr) Clean(at_.value_rows, count * width_);
+    at_.values = at_.value_rows;
+    at_.value_stride = width_;
+  }
+
   HWY_INLINE void ComputeTile(std::size_t begin, std::size_t end) {
-    const RowBlock& block = tile_.block();
-    const Index n = tile_.j0() / kTileKeys;
-    tile_.ComputeRows(score_, call_.keys.Tile(block.b, block.g, n), call_.keys.Wide(block.b, block.g, n),
-                      begin, end);
+    tile_.ComputeRows(score_, at_.key_panels, at_.wide, begin, end);
   }
 
   // From scores to p = exp(s - m), 0 where the rows of a group see a key that this one does not.
@@ -88,9 +205,12 @@ class TiledForward {
     }
     const std::size_t first = keys.FirstVector<T>(), end = keys.EndVector<T>();
     const auto scale = hn::Set(d, scale_);
-    const auto largest = hn::Mul(LargestOf(s, first, end), scale);
-    if (!hn::AllTrue(d, hn::Le(largest, hn::Set(d, max_[r] + T(kSlack))))) {
-      Raise(r, hn::GetLane(hn::MaxOfLanes(d, largest)));
+    // Scores that are never above 0 need no look when the shift is near 0.
+    if (!(Score::kNeverPositive && tile_.plain() && max_[r] >= T(-kSlack))) {
+      const auto largest = hn::Mul(LargestOf(s, first, end), scale);
+      if (!hn::AllTrue(d, hn::Le(largest, hn::Set(d, max_[r] + T(kSlack))))) {
+        Raise(r, hn::GetLane(hn::MaxOfLanes(d, largest)));
+      }
     }
     const auto shift = hn::Set(d, max_[r] == kMinusInfinity<T> ? T(0) : max_[r]);
     auto sum = hn::Load(d, sum_ + r * kLanes);
@@ -141,7 +261,6 @@ class TiledForward {
   HWY_INLINE void AddNarrowValues(std::size_t r) {
     const Lanes<T> d;
     const auto E = static_cast<std::size_t>(p_.E);
-    const T* panels = call_.value_panels.Tile(tile_.block().b, tile_.block().g, tile_.j0() / kTileKeys);
     const RowRange keys = tile_.range(r);
     if (keys.empty()) return;
     const T* p = tile_.s(r);
@@ -150,7 +269,7 @@ class TiledForward {
       T* acc = acc_ + r * width_ + e * LanesOf<T>();
       auto sum = hn::Load(d, acc);
       for (std::size_t x = keys.FirstVector<T>(); x < end;) {
-        const T* v = panels + PanelOffset<T>(x, E) + e * kPanel<T>;
+        const T* v = at_.value_panels + PanelOffset<T>(x, E) + e * kPanel<T>;
         const std::size_t stop = std::min(end, (x / kPanel<T> + 1) * kPanel<T>);
         for (; x < stop; x += LanesOf<T>(), v += LanesOf<T>()) {
           sum = hn::MulAdd(hn::Load(d, p + x), hn::Load(d, v), sum);
@@ -163,8 +282,8 @@ class TiledForward {
   // acc [rows, E] += p [rows, keys] v [keys, E]
   HWY_INLINE void AddValues() {
     constexpr std::size_t kStride = ScoreTile<T>::kStride;
-    const auto v_stride = static_cast<std::size_t>(call_.values.stride);
-    const T* v = call_.values.Row(tile_.block().b, tile_.block().g, tile_.j0());
+    const std::size_t v_stride = at_.value_stride;
+    const T* v = at_.values;
     for (std::size_t e = 0; e < width_; e += kPanel<T>) {
       const std::size_t vectors = std::min(kPanelVectors, (width_ - e) / LanesOf<T>());
       for (std::size_t r = 0; r < tile_.rows(); r += kRows) {
@@ -182,10 +301,9 @@ class TiledForward {
     const RowBlock& block = tile_.block();
     const Rows<T> v = RowsOf(p_.v, block.b, block.g);
     const Index j0 = tile_.j0(), j1 = std::min(j0 + kTileKeys, p_.S);
-    const std::uint8_t* spoilt = call_.values.spoilt + (block.b * p_.G + block.g) * p_.S;
     for (Index j = j0; j < j1; ++j) {
-      if (!spoilt[j]) continue;
       const auto x = static_cast<std::size_t>(j - j0);
+      if (!at_.spoilt[x]) continue;
       for (std::size_t r = 0; r < tile_.rows(); ++r) {
         if (!tile_.Allows(r, x)) continue;
         AddSpoilt(tile_.s(r)[x], v[j], static_cast<std::size_t>(p_.E), narrow_ ? LanesOf<T>() : 1,
@@ -202,10 +320,20 @@ class TiledForward {
     T* out = outputs_.out.data + b * outputs_.out.strides[0] + h * outputs_.out.strides[1] +
              i * outputs_.out.strides[2];
     const Index stride = outputs_.out.strides[3];
-    for (Index e = 0; e < p_.E; ++e) {
-      const T value =
-          narrow_ ? SumOf<T>(hn::Load(Lanes<T>(), acc + e * static_cast<Index>(LanesOf<T>()))) : acc[e];
-      out[e * stride] = sees ? value / sum : T(0);
+    if (narrow_) {
+      for (Index e = 0; e < p_.E; ++e) {
+        const T value = SumOf<T>(hn::Load(Lanes<T>(), acc + e * static_cast<Index>(LanesOf<T>())));
+        out[e * stride] = sees ? value / sum : T(0);
+      }
+    } else {
+      const Lanes<T> d;
+      const auto divisor = hn::Set(d, sees ? sum : T(1));
+      T* row = acc_ + r * width_;
+      for (std::size_t e = 0; e < width_; e += LanesOf<T>()) {
+        hn::Store(hn::Div(hn::Load(d, row + e), divisor), d, row + e);
+      }
+      if (!sees) std::fill(row, row + width_, T(0));
+      CopyStrided(row, static_cast<std::size_t>(p_.E), stride, out);
     }
     if (outputs_.lse) {
       (*outputs_.lse)(b, h, i) =
@@ -223,7 +351,7 @@ class TiledForward {
     const auto scale = hn::Set(d, scale_);
     for (Index j0 = 0; j0 < p_.S; j0 += kTileKeys) {
       const bool any = tile_.SetTile(j0);
-      if (any) ComputeTile(0, tile_.rows());
+      if (any) SetOperands(), ComputeTile(0, tile_.rows());
       const Index n = std::min(kTileKeys, p_.S - j0);
       for (std::size_t r = 0; r < tile_.rows(); ++r) {
         T* to = &weights(tile_.block().b, tile_.head(r), tile_.query(r), j0);
@@ -252,8 +380,10 @@ class TiledForward {
   T scale_;
   bool narrow_;
   std::size_t width_;
-  T* max_;  // m, as an exponent of 2
-  T* sum_;  // of exp(s - m), in lanes
+  Operands here_;  // the memory of PackTileHere
+  Operands at_;    // of the tile at hand
+  T* max_;         // m, as an exponent of 2
+  T* sum_;         // of exp(s - m), in lanes
   T* acc_;
 };
 
@@ -262,8 +392,24 @@ HWY_INLINE void TiledForwardRangeOf(const TiledForwardCall<T>& call, Index first
   Scratch scratch;
   VisitTileScore(call.problem, [&](const auto& score) HWY_ATTR {
     TiledForward block(call, score, &scratch);
-    for (Index task = first; task < last; ++task) block.Run(call.blocks[task]);
+    for (Index task = first; task < last; ++task) block.Run(task);
   });
+}
+
+template <typename T>
+HWY_INLINE void MergeForwardRangeOf(const TiledForwardCall<T>& call, Index first, Index last) {
+  Scratch scratch;
+  VisitTileScore(call.problem, [&](const auto& score) HWY_ATTR {
+    TiledForward block(call, score, &scratch);
+    for (Index n = first; n < last; ++n) block.Merge(n);
+  });
+}
+
+void MergeForwardRangeF32(const TiledForwardCall<float>& call, Index first, Index last) {
+  MergeForwardRangeOf(call, first, last);
+}
+void MergeForwardRangeF64(const TiledForwardCall<double>& call, Index first, Index last) {
+  MergeForwardRangeOf(call, first, last);
 }
 
 void TiledForwardRangeF32(const TiledForwardCall<float>& call, Index first, Index last) {
@@ -281,6 +427,17 @@ namespace regard::engine {
 
 HWY_EXPORT(TiledForwardRangeF32);
 HWY_EXPORT(TiledForwardRangeF64);
+HWY_EXPORT(MergeForwardRangeF32);
+HWY_EXPORT(MergeForwardRangeF64);
+
+template <>
+void MergeForwardRange(const TiledForwardCall<float>& call, Index first, Index last) {
+  HWY_DYNAMIC_DISPATCH(MergeForwardRangeF32)(call, first, last);
+}
+template <>
+void MergeForwardRange(const TiledForwardCall<double>& call, Index first, Index last) {
+  HWY_DYNAMIC_DISPATCH(MergeForwardRangeF64)(call, first, last);
+}
 
 template <>
 void TiledForwardRange(const TiledForwardCall<float>& call, Index first, Index last) {

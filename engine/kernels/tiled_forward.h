@@ -22,12 +22,37 @@ struct TiledForwardCall {
   Panels<T> keys;
   PaddedRows<T> values;    // not looked at where the values are narrow:
   Panels<T> value_panels;  // then these are, keys side by side
-  RowBlocks blocks;        // a task is one of them
+  RowBlocks blocks;
+
+  // Where a tile is met by one block only, nothing is packed before: keys, values and value_panels have no
+  // data, and each tile is packed where it is used.
+  bool pack_here = false;
+
+  // Where there are few blocks, each is split into parts of its keys, whose states (`state_size` numbers
+  // each) are then merged.
+  Index parts = 1;
+  T* states = nullptr;
+
+  Index tasks() const { return blocks.count * parts; }  // a task is a part of a block
+  Index state_size() const {
+    return blocks.rows() * (1 + kPad + std::max(Padded(problem.E), Index{4} * kPad));
+  }
 };
+
+// Enough parts for the threads of a large machine; a number that depends on sizes alone.
+template <typename T>
+Index ForwardParts(const Problem<T>& p, const RowBlocks& blocks) {
+  const Index tiles = CeilDiv(p.S, kTileKeys);
+  return std::clamp<Index>(16 / std::max<Index>(1, blocks.count), 1, std::max<Index>(1, tiles / 2));
+}
 
 // Tasks first .. last - 1, on this thread.
 template <typename T>
 void TiledForwardRange(const TiledForwardCall<T>& call, Index first, Index last);
+
+// Where blocks have parts: what blocks first .. last - 1 give.
+template <typename T>
+void MergeForwardRange(const TiledForwardCall<T>& call, Index first, Index last);
 
 }  // namespace regard::engine
 

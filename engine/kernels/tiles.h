@@ -52,6 +52,8 @@ struct RowBlocks {
             std::min(part * queries + queries, L)};
   }
 
+  Index rows() const { return heads * queries; }  // of the largest block
+
   Index H, G, L, group, heads, queries, per_group, per_head, count;
 };
 

@@ -41,6 +41,7 @@ struct AdditiveTileScore {
   using V = Vector<T>;
   static constexpr bool kProduct = false;
   static constexpr bool kNormed = false;
+  static constexpr bool kNeverPositive = false;
 
   explicit AdditiveTileScore(const Problem<T>&) {}
 

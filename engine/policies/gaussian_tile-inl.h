@@ -19,6 +19,7 @@ struct GaussianTileScore {
   using V = Vector<T>;
   static constexpr bool kProduct = false;
   static constexpr bool kNormed = false;
+  static constexpr bool kNeverPositive = true;
   static constexpr T kWidest = std::numeric_limits<T>::max();
   static constexpr bool kExponentials = false;
 

@@ -30,6 +30,7 @@ namespace regard::engine::HWY_NAMESPACE {
 template <typename T>
 struct ProductScore {
   static constexpr bool kProduct = true;
+  static constexpr bool kNeverPositive = false;
 
   HWY_INLINE void Block(std::size_t rows, std::size_t vectors, const T* q, std::size_t q_stride,
                         const T* panel, std::size_t D, T* s, std::size_t stride) const {
