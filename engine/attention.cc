@@ -243,10 +243,16 @@ bool PackAll(const AttentionOptions<T>& options, const std::vector<const PackedT
   return finite;
 }
 
-// The forward pass by tiles. False when memory ran out.
+// The sums of rows, for the backward pass: see TiledForwardCall.
+template <typename T>
+struct RowSums {
+  Buffer<T> shifts, inverse_sums;
+};
+
+// The forward pass by tiles, or, with `sums`, only the sums. False when memory ran out.
 template <typename T>
 bool TiledForwardAll(const AttentionOptions<T>& options, const Problem<T>& p,
-                     const AttentionOutputs<T>& outputs) {
+                     const AttentionOutputs<T>& outputs, const RowSums<T>* sums = nullptr) {
   const RowBlocks blocks(p);
   const bool here = blocks.count == p.B * p.G, narrow = HasNarrowValues(p);
   std::optional<PackedTensor<T>> keys, values;
@@ -271,6 +277,10 @@ bool TiledForwardAll(const AttentionOptions<T>& options, const Problem<T>& p,
                            blocks,
                            here,
                            ForwardParts(p, blocks)};
+  if (sums != nullptr) {
+    call.shifts = sums->shifts.data();
+    call.inverse_sums = sums->inverse_sums.data();
+  }
   Buffer<T> states;
   if (call.parts > 1) {
     states = Buffer<T>(static_cast<std::size_t>(call.tasks() * call.state_size()));
@@ -363,11 +373,35 @@ void WriteChange(const TiledBackwardCall<T>& call) {
   }
 }
 
+// Whether an lse is so far from 0 that its rounding shows in exp(s - lse): then the sums are computed again.
+template <typename T>
+bool HasFarLse(const BackwardCall<T>& call) {
+  constexpr T kFar = 16;
+  const Problem<T>& p = call.problem;
+  for (Index b = 0; b < p.B; ++b) {
+    for (Index h = 0; h < p.H; ++h) {
+      for (Index i = 0; i < p.L; ++i) {
+        const T lse = std::abs(call.upstream.lse(b, h, i));
+        if (lse > kFar && std::isfinite(lse)) return true;
+      }
+    }
+  }
+  return false;
+}
+
 // dq, dk, dv and dchange by tiles.
 template <typename T>
 bool TiledBackwardAll(const AttentionOptions<T>& options, const BackwardCall<T>& call) {
   TiledBackwardCall<T> tiled{call.problem, call.upstream, call.gradients, call.row_term};
   tiled.spoilt = !IsAllFinite(options, call);
+  RowSums<T> sums;
+  if (!tiled.row_in_tile() && HasFarLse(call)) {
+    const auto size = static_cast<std::size_t>(call.problem.B * call.problem.H * call.problem.L);
+    sums = {Buffer<T>(size), Buffer<T>(size)};
+    if (!TiledForwardAll(options, call.problem, AttentionOutputs<T>(), &sums)) return false;
+    tiled.shifts = sums.shifts.data();
+    tiled.inverse_sums = sums.inverse_sums.data();
+  }
   tiled.parts = BackwardParts(call.problem);
   const AttentionGradients<T>& grads = call.gradients;
   Buffer<double> parameter_sums;

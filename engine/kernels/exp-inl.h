@@ -25,6 +25,27 @@ HWY_INLINE Vector<float> Horner(Vector<float> f, const float (&c)[kSize]) {
   return p;
 }
 
+// s scale - shift, the product not rounded. Where there is no fused multiply-add, it is made of halves
+// (Dekker 1971, "A floating-point technique for extending the available precision").
+template <typename T>
+HWY_INLINE Vector<T> Exponent(Vector<T> s, Vector<T> scale, Vector<T> shift) {
+#if HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_SCALAR
+  const auto high_half = [](Vector<T> x) HWY_ATTR {
+    const auto c = hn::Mul(x, hn::Set(Lanes<T>(), sizeof(T) == 4 ? T(4097) : T(134217729)));
+    return hn::Sub(c, hn::Sub(c, x));
+  };
+  const auto product = hn::Mul(s, scale);
+  const auto s1 = high_half(s), c1 = high_half(scale);
+  const auto s2 = hn::Sub(s, s1), c2 = hn::Sub(scale, c1);
+  const auto rest = hn::Add(
+      hn::Add(hn::Sub(hn::Mul(s1, c1), product), hn::Add(hn::Mul(s1, c2), hn::Mul(s2, c1))), hn::Mul(s2, c2));
+  const auto x = hn::Sub(product, shift);
+  return hn::IfThenElse(hn::Eq(rest, rest), hn::Add(x, rest), x);  // an infinity has no halves
+#else
+  return hn::MulSub(s, scale, shift);
+#endif
+}
+
 template <typename T>
 HWY_INLINE Vector<T> Exp2(Vector<T> x) {
   const Lanes<T> d;

@@ -242,14 +242,19 @@ class TiledBackward {
     // largest score and that of equal weights: exponents near 0 are rounded least.
     const double lse2 = static_cast<double>(lse) * kLog2E;
     const double whole = std::nearbyint(lse2 - middle_);
-    const T rest = static_cast<T>(std::exp2(whole - lse2));
+    T rest = static_cast<T>(std::exp2(whole - lse2)), row_shift = static_cast<T>(whole);
+    if (call_.shifts != nullptr) {
+      const Index at = (b_ * p_.H + h) * p_.L + i;
+      rest = call_.inverse_sums[at];
+      row_shift = call_.shifts[at];
+    }
     const auto scale = hn::Set(d, scale_);
-    const auto shift = hn::Set(d, static_cast<T>(whole));
+    const auto shift = hn::Set(d, row_shift);
     const bool simple = !call_.row_in_tile() && !p_.dropout.active() && !up_.dweights;
     if (simple) {
       const auto term = hn::Set(d, call_.row_term[(b_ * p_.H + h) * p_.L + i]), rest_v = hn::Set(d, rest);
       for (std::size_t x = first; x < end; x += kLanes) {
-        const auto e = hn::Mul(rest_v, Exp2<T>(hn::MulSub(hn::Load(d, p + x), scale, shift)));
+        const auto e = hn::Mul(rest_v, Exp2<T>(Exponent<T>(hn::Load(d, p + x), scale, shift)));
         hn::Store(e, d, p + x);
         hn::Store(hn::Mul(e, hn::Add(hn::Load(d, dp + x), term)), d, dp + x);
       }
@@ -304,7 +309,7 @@ class TiledBackward {
     T *p = tile_.s(r), *dp = dp_ + r * kKeys;
     auto sum = hn::Zero(d);
     for (std::size_t x = first; x < end; x += kLanes) {
-      const auto e = Exp2<T>(hn::MulSub(hn::Load(d, p + x), scale, shift));
+      const auto e = Exp2<T>(Exponent<T>(hn::Load(d, p + x), scale, shift));
       sum = hn::Add(sum, e);
       hn::Store(e, d, p + x);
     }

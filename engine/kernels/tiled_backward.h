@@ -18,6 +18,10 @@ struct TiledBackwardCall {
   const AttentionGradients<T>& gradients;
   const T* row_term;  // as in BackwardCall; null where all keys are in one tile
 
+  // As in TiledForwardCall; null: lse is exact enough.
+  const T* shifts = nullptr;
+  const T* inverse_sums = nullptr;
+
   // There is a mask, and a number that is NaN or infinite, perhaps in a masked pair.
   bool spoilt = false;
 

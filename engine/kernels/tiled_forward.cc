@@ -67,9 +67,10 @@ class TiledForward {
         ComputeTile(begin, end);
         for (std::size_t r = begin; r < end; ++r) {
           Exponentials(r);
-          if (narrow_) AddNarrowValues(r);
+          if (narrow_ && call_.shifts == nullptr) AddNarrowValues(r);
         }
       }
+      if (call_.shifts != nullptr) continue;
       if (!narrow_) AddValues();
       if (at_.spoilt != nullptr) AddSpoiltValues();
     }
@@ -121,8 +122,18 @@ class TiledForward {
   }
 
   void Finish() {
+    if (call_.shifts != nullptr) return FinishSums();
     for (std::size_t r = 0; r < tile_.rows(); ++r) Finish(r);
     if (outputs_.weights) WriteWeights();
+  }
+
+  void FinishSums() {
+    for (std::size_t r = 0; r < tile_.rows(); ++r) {
+      const Index at = (tile_.block().b * p_.H + tile_.head(r)) * p_.L + tile_.query(r);
+      const T sum = SumOf<T>(hn::Load(Lanes<T>(), sum_ + r * LanesOf<T>()));
+      call_.shifts[at] = max_[r] == kMinusInfinity<T> ? T(0) : max_[r];
+      call_.inverse_sums[at] = sum == 0 ? T(0) : T(1) / sum;
+    }
   }
 
   static HWY_INLINE void CopyStrided(const T* from, std::size_t size, Index stride, T* to) {
@@ -215,7 +226,7 @@ class TiledForward {
     const auto shift = hn::Set(d, max_[r] == kMinusInfinity<T> ? T(0) : max_[r]);
     auto sum = hn::Load(d, sum_ + r * kLanes);
     for (std::size_t x = first; x < end; x += kLanes) {
-      const auto e = Exp2<T>(hn::MulSub(hn::Load(d, s + x), scale, shift));
+      const auto e = Exp2<T>(Exponent<T>(hn::Load(d, s + x), scale, shift));
       sum = hn::Add(sum, e);
       hn::Store(e, d, s + x);
     }
@@ -362,7 +373,7 @@ class TiledForward {
         T* s = tile_.s(r);
         for (std::size_t x = keys.FirstVector<T>(); !keys.empty() && x < keys.EndVector<T>();
              x += LanesOf<T>()) {
-          hn::Store(hn::Mul(factor, Exp2<T>(hn::MulSub(hn::Load(d, s + x), scale, shift))), d, s + x);
+          hn::Store(hn::Mul(factor, Exp2<T>(Exponent<T>(hn::Load(d, s + x), scale, shift))), d, s + x);
         }
         for (Index x = 0; x < n; ++x) {
           const auto at = static_cast<std::size_t>(x);

@@ -33,6 +33,11 @@ struct TiledForwardCall {
   Index parts = 1;
   T* states = nullptr;
 
+  // Where these are given, they are all that is computed, [B, H, L]: p_ij = 2^(s_ij - shift_i) inverse_sum_i,
+  // s an exponent of 2; inverse_sum is 0 for a row that sees nothing.
+  T* shifts = nullptr;
+  T* inverse_sums = nullptr;
+
   Index tasks() const { return blocks.count * parts; }  // a task is a part of a block
   Index state_size() const {
     return blocks.rows() * (1 + kPad + std::max(Padded(problem.E), Index{4} * kPad));
