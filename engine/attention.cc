@@ -11,8 +11,10 @@
 #include "engine/base/memory.h"
 #include "engine/base/target.h"
 #include "engine/kernels/backward.h"
+#include "engine/kernels/choice.h"
 #include "engine/kernels/forward.h"
 #include "engine/kernels/problem.h"
+#include "engine/kernels/row_term.h"
 #include "engine/kernels/tiled_backward.h"
 #include "engine/kernels/tiled_forward.h"
 #include "engine/run_tasks.h"
@@ -243,6 +245,13 @@ bool PackAll(const AttentionOptions<T>& options, const std::vector<const PackedT
   return finite;
 }
 
+// Keys as the score asks for them.
+template <typename T>
+void TakeOutWide(const Problem<T>& p, PackedTensor<T>* keys) {
+  if (p.score == ScoreKind::kAdditive) keys->TakeOutWide(kWidestAdditive<T>, true);
+  if (p.score == ScoreKind::kGaussian) keys->TakeOutWide(std::numeric_limits<T>::max(), false);
+}
+
 // The sums of rows, for the backward pass: see TiledForwardCall.
 template <typename T>
 struct RowSums {
@@ -260,10 +269,7 @@ bool TiledForwardAll(const AttentionOptions<T>& options, const Problem<T>& p,
   if (!here) {
     keys.emplace(p.k, true, false);
     values.emplace(p.v, narrow, !narrow);
-    if (p.score == ScoreKind::kAdditive || p.score == ScoreKind::kGaussian) {
-      const bool additive = p.score == ScoreKind::kAdditive;
-      keys->TakeOutWide(additive ? kWidestAdditive<T> : std::numeric_limits<T>::max(), additive);
-    }
+    TakeOutWide(p, &*keys);
     const bool finite = PackAll<T>(options, {&*keys, &*values}, &done);
     if (done && !finite && !p.mask->none()) {
       PackAll<T>(options, {&values.emplace(p.v, narrow, !narrow, true)}, &done);
@@ -295,13 +301,26 @@ bool TiledForwardAll(const AttentionOptions<T>& options, const Problem<T>& p,
   return done;
 }
 
+// Argmax and Sample, by tiles.
+template <typename T>
+bool ChooseAll(const AttentionOptions<T>& options, const Problem<T>& p, const AttentionOutputs<T>& outputs) {
+  PackedTensor<T> keys(p.k, true, false);
+  TakeOutWide(p, &keys);
+  bool done = false;
+  PackAll<T>(options, {&keys}, &done);
+  const ChoiceCall<T> call{p, outputs, keys.panels(), RowBlocks(p)};
+  return done && RunChunks(options, Bundle(p, call.blocks.count),
+                           [&](Index, Index first, Index last) { ChoiceRange(call, first, last); });
+}
+
 template <typename T>
 Status Forward(const AttentionOptions<T>& options, const AttentionInputs<T>& inputs,
                const AttentionOutputs<T>& outputs) {
   const Plan<T> plan(options, inputs);
   const Problem<T>& p = plan.problem();
-  if (p.soft() && p.S > 0 && p.score != ScoreKind::kCompact) {
-    return TiledForwardAll(options, p, outputs) ? Status() : OutOfMemory();
+  if (p.score != ScoreKind::kCompact) {
+    const bool done = p.soft() ? TiledForwardAll(options, p, outputs) : ChooseAll(options, p, outputs);
+    return done ? Status() : OutOfMemory();
   }
   const ForwardCall<T> call{plan.problem(), outputs};
   const bool done = RunChunks(options, Bundle(call.problem, call.tasks()),
@@ -339,11 +358,32 @@ void WriteParameter(const Sum* sums, Index arrays, Index heads, Index D, const A
   }
 }
 
-// Whether no number that a masked pair could spoil is NaN or infinite.
+// Whether no number is NaN or infinite, but for -inf where it is `lse`.
+template <typename T, std::size_t kRank>
+bool IsFinite(const TensorView<const T, kRank>& t, bool lse = false) {
+  std::array<Index, kRank> at{};
+  const Index width = t.shape[kRank - 1], stride = t.strides[kRank - 1];
+  for (Index rows = width == 0 ? 0 : t.size() / width; rows > 0; --rows) {
+    const T* row = t.data;
+    for (std::size_t d = 0; d + 1 < kRank; ++d) row += at[d] * t.strides[d];
+    for (Index x = 0; x < width; ++x) {
+      if (!std::isfinite(row[x * stride]) && !(lse && row[x * stride] < 0)) return false;
+    }
+    for (std::size_t d = kRank - 1; d-- > 0 && ++at[d] == t.shape[d];) at[d] = 0;
+  }
+  return true;
+}
+
+// Whether no number that could spoil a masked pair is NaN or infinite.
 template <typename T>
 bool IsAllFinite(const AttentionOptions<T>& options, const BackwardCall<T>& call) {
   const Problem<T>& p = call.problem;
   if (p.mask->none()) return true;
+  const AttentionUpstream<T>& up = call.upstream;
+  if (!IsFinite(up.lse, true) || (up.dlse && !IsFinite(*up.dlse)) ||
+      (up.dlog_prob && !IsFinite(*up.dlog_prob)) || (up.dweights && !IsFinite(*up.dweights))) {
+    return false;
+  }
   const PackedTensor<T> q(p.q, false, false), k(p.k, false, false), v(p.v, false, false);
   std::vector<const PackedTensor<T>*> tensors = {&q, &k, &v};
   std::optional<PackedTensor<T>> dout;
@@ -389,20 +429,44 @@ bool HasFarLse(const BackwardCall<T>& call) {
   return false;
 }
 
-// dq, dk, dv and dchange by tiles.
+template <typename T>
+bool RowTerms(const AttentionOptions<T>& options, const BackwardCall<T>& call) {
+  const bool weights = call.upstream.dweights.has_value();
+  PackedTensor<T> keys(call.problem.k, weights, false);
+  TakeOutWide(call.problem, &keys);
+  bool done = true;
+  if (weights) PackAll<T>(options, {&keys}, &done);
+  const RowTermCall<T> terms{call.problem, call.upstream, keys.panels(), RowBlocks(call.problem),
+                             call.row_term};
+  return done && RunChunks(options, Bundle(call.problem, terms.blocks.count),
+                           [&](Index, Index first, Index last) { RowTermRange(terms, first, last); });
+}
+
+// Every gradient by tiles.
 template <typename T>
 bool TiledBackwardAll(const AttentionOptions<T>& options, const BackwardCall<T>& call) {
   TiledBackwardCall<T> tiled{call.problem, call.upstream, call.gradients, call.row_term};
   tiled.spoilt = !IsAllFinite(options, call);
   RowSums<T> sums;
-  if (!tiled.row_in_tile() && HasFarLse(call)) {
+  if (!tiled.row_in_tile() && tiled.to_scores() && HasFarLse(call)) {
     const auto size = static_cast<std::size_t>(call.problem.B * call.problem.H * call.problem.L);
     sums = {Buffer<T>(size), Buffer<T>(size)};
     if (!TiledForwardAll(options, call.problem, AttentionOutputs<T>(), &sums)) return false;
     tiled.shifts = sums.shifts.data();
     tiled.inverse_sums = sums.inverse_sums.data();
   }
-  tiled.parts = BackwardParts(call.problem);
+  std::optional<BiasGradient<T>> bias;
+  Buffer<double> bias_sums;
+  if (call.gradients.dbias) {
+    tiled.bias = &bias.emplace(call.problem, *call.gradients.dbias, call.gradients.accumulate);
+  }
+  tiled.parts = BackwardParts(call.problem, tiled.bound_tasks());
+  if (bias) {
+    bias->SetParts(tiled.parts);
+    bias_sums = Buffer<double>(static_cast<std::size_t>(bias->sums_size()));
+    bias->sums = bias_sums.data();
+    std::fill_n(bias->sums, bias->sums_size(), 0.0);
+  }
   const AttentionGradients<T>& grads = call.gradients;
   Buffer<double> parameter_sums;
   if (grads.dw || grads.dprecision) {
@@ -417,8 +481,10 @@ bool TiledBackwardAll(const AttentionOptions<T>& options, const BackwardCall<T>&
   Buffer<double> change_sums(
       static_cast<std::size_t>(tiled.tasks() * call.problem.group * tiled.change_size()));
   tiled.change_sums = change_sums.data();
-  bool done = RunChunks(options, Bundle(call.problem, tiled.tasks()),
-                        [&](Index, Index first, Index last) { TiledBackwardRange(tiled, first, last); });
+  const Index bound = tiled.bound_tasks();
+  bool done = RunChunks(
+      options, Bundle(call.problem, tiled.tasks() / bound),
+      [&](Index, Index first, Index last) { TiledBackwardRange(tiled, first * bound, last * bound); });
   if (done && call.gradients.dq) {
     done = RunChunks(options, Bundle(call.problem, call.problem.B * call.problem.H),
                      [&](Index, Index first, Index last) { ReduceQueryGradient(tiled, first, last); });
@@ -427,6 +493,7 @@ bool TiledBackwardAll(const AttentionOptions<T>& options, const BackwardCall<T>&
     WriteParameter(tiled.parameter_sums, tiled.tasks(), tiled.parameter_heads, call.problem.D, grads);
   }
   if (done && call.gradients.dchange) WriteChange(tiled);
+  if (done && bias && (!bias->by_pair || tiled.tasks() == 0)) bias->Reduce();
   return done;
 }
 
@@ -448,18 +515,15 @@ Status Backward(const AttentionOptions<T>& options, const AttentionInputs<T>& in
   };
   const auto run_pass = [&](BackwardPass pass) { run(pass, Bundle(p, call.tasks(pass))); };
 
-  const bool tiled = p.soft() && p.score != ScoreKind::kCompact;
+  const bool tiled = p.score != ScoreKind::kCompact;
   Buffer<T> row_term, parameter_sums;
-  if (p.soft() && (!call.row_in_tile() || (tiled && p.S > kTileKeys))) {
+  if (p.soft() && p.S > (tiled ? kTileKeys : kKeyTile)) {
     row_term = Buffer<T>(static_cast<std::size_t>(p.B * p.H * p.L));
     call.row_term = row_term.data();
-    run_pass(BackwardPass::kRowTerm);
+    if (tiled) done = RowTerms(options, call);
+    if (!tiled) run_pass(BackwardPass::kRowTerm);
   }
-  if (tiled) {
-    done = done && TiledBackwardAll(options, call);
-    if (grads.dbias) run_pass(BackwardPass::kBias);
-    return done ? Status() : OutOfMemory();
-  }
+  if (tiled) return done && TiledBackwardAll(options, call) ? Status() : OutOfMemory();
   const bool parameter = grads.dw || grads.dprecision;
   const bool query = grads.dq || parameter, key = grads.dk || grads.dv;
   const bool both = query && key && IsSmall(p);

@@ -31,6 +31,27 @@ HWY_INLINE constexpr std::size_t LanesOf() {
 template <typename T>
 inline constexpr std::size_t kPanel = kPanelVectors* LanesOf<T>();
 
+// The sum of many vectors. Those of one number go to several sums in turn, so that it rounds as if they were
+// longer.
+template <typename T>
+class VectorSum {
+ public:
+  HWY_INLINE VectorSum() {
+    HWY_UNROLL(16) for (std::size_t n = 0; n < kSums; ++n) sums_[n] = hn::Zero(Lanes<T>());
+  }
+  // The sum of element `at` and those after it.
+  HWY_INLINE Vector<T>& operator[](std::size_t at) { return sums_[kSums == 1 ? 0 : at % kSums]; }
+  HWY_INLINE T Total() const {
+    auto total = sums_[0];
+    for (std::size_t n = 1; n < kSums; ++n) total = hn::Add(total, sums_[n]);
+    return hn::GetLane(hn::SumOfLanes(Lanes<T>(), total));
+  }
+
+ private:
+  static constexpr std::size_t kSums = LanesOf<T>() == 1 ? kPad : 1;
+  Vector<T> sums_[kSums];
+};
+
 // One block: C [rows, vectors] = (C +) A [rows, K] B [K, vectors]. kAcross: A lies as [K, rows].
 template <typename T>
 struct BlockProduct {

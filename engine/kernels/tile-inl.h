@@ -66,11 +66,11 @@ class ScoreTile {
     if (with_slope && p_.change != nullptr) unchanged_ = scratch->Take<T>(kBlockRows * kStride);
   }
 
-  // What the numbers in the tile are multiplied by to be exponents of 2.
-  T exponent_scale() const {
-    const bool scaled = plain_ && p_.score == ScoreKind::kDot;
-    return static_cast<T>(scaled ? static_cast<double>(p_.scale) * kLog2E : kLog2E);
+  // What the numbers in the tile are multiplied by to be scores, and to be exponents of 2.
+  double factor() const {
+    return plain_ && p_.score == ScoreKind::kDot ? static_cast<double>(p_.scale) : 1.0;
   }
+  T exponent_scale() const { return static_cast<T>(factor() * kLog2E); }
   // Scores are the raw ones, but for a factor.
   bool plain() const { return plain_; }
   const RowBlock& block() const { return block_; }

@@ -21,6 +21,7 @@
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "hwy/highway.h"
 // After highway.h, which these need.
+#include "engine/kernels/bias_gradient-inl.h"
 #include "engine/kernels/tile-inl.h"
 #include "engine/policies/tile_scores-inl.h"
 
@@ -50,6 +51,7 @@ class TiledBackward {
         p_(call.problem),
         up_(call.upstream),
         grads_(call.gradients),
+        to_values_(p_.soft() && up_.dout),
         score_(score),
         blocks_(p_),
         tile_(p_, true, scratch),
@@ -83,6 +85,7 @@ class TiledBackward {
     const Index head = task / call_.parts;
     b_ = head / p_.G;
     g_ = head % p_.G;
+    part_ = task % call_.parts;
     dq_ = call_.query_gradients + task * call_.query_gradient_size();
     std::fill(dq_, dq_ + call_.query_gradient_size(), T(0));
     if (call_.parameter_sums != nullptr)
@@ -91,7 +94,7 @@ class TiledBackward {
       change_sums_ = call_.change_sums + task * p_.group * call_.change_size();
       std::fill_n(change_sums_, p_.group * call_.change_size(), 0.0);
     }
-    for (Index j0 = task % call_.parts * kTileKeys; j0 < p_.S; j0 += call_.parts * kTileKeys) RunTile(j0);
+    for (Index j0 = part_ * kTileKeys; j0 < p_.S; j0 += call_.parts * kTileKeys) RunTile(j0);
   }
 
  private:
@@ -117,7 +120,11 @@ class TiledBackward {
     const Index per_group = blocks_.per_group * blocks_.per_head;
     for (Index n = 0; n < per_group; ++n) {
       tile_.SetBlock(blocks_[(b_ * p_.G + g_) * per_group + n], score_);
-      if (tile_.SetTile(j0)) RunBlock();
+      if (tile_.SetTile(j0)) {
+        RunBlock();
+      } else {
+        for (std::size_t r = 0; r < tile_.rows(); ++r) AddBias(r, nullptr);
+      }
     }
     if (grads_.dk) {
       if constexpr (!Score::kProduct) {
@@ -148,8 +155,13 @@ class TiledBackward {
   }
 
   void RunBlock() {
+    if (!p_.soft() && up_.dout && grads_.dv) AddChosenValues();
+    if (!call_.to_scores()) {
+      for (std::size_t r = 0; r < tile_.rows(); ++r) AddBias(r, nullptr);
+      return;
+    }
     tile_.Compute(score_, key_panels_, wide_keys_);
-    if (up_.dout) {
+    if (to_values_) {
       for (std::size_t r = 0; r < tile_.rows(); ++r) {
         const T* row = RowsOf(*up_.dout, b_, tile_.head(r))[tile_.query(r)];
         Copy(row, E_, e_width_, dout_ + r * e_width_);
@@ -167,7 +179,7 @@ class TiledBackward {
       q = clean_q_;
     }
     for (std::size_t r = 0; r < tile_.rows(); ++r) Differentiate(r);
-    if (up_.dout && grads_.dv) AddAcross(tile_.s(0), dout_, e_width_, dv_);
+    if (to_values_ && grads_.dv) AddAcross(tile_.s(0), dout_, e_width_, dv_);
     if constexpr (Score::kProduct) {
       if (grads_.dk) AddAcross(dp_, q, d_width_, dk_);
       if (grads_.dq) AddQueries();
@@ -186,7 +198,7 @@ class TiledBackward {
       for (std::size_t x = tile_.range(r).lo; x < tile_.range(r).hi; ++x) {
         if (forbidden_[r * kKeys + x]) continue;
         [[maybe_unused]] const T ds = dp_[r * kKeys + x];
-        if (up_.dout && grads_.dv) {
+        if (to_values_ && grads_.dv) {
           AddSpoilt(tile_.s(r)[x], RowsOf(*up_.dout, b_, h)[i], E_, 1, dv_ + x * e_width_);
         }
         if constexpr (Score::kProduct) {
@@ -230,11 +242,12 @@ class TiledBackward {
     if (keys.empty() || lse == kMinusInfinity<T>) {
       std::fill(p, p + kKeys, T(0));
       std::fill(dp, dp + kKeys, T(0));
+      AddBias(r, nullptr);
       return;
     }
     if (first > 0) std::fill(p, p + first, T(0)), std::fill(dp, dp + first, T(0));
     if (end < kKeys) std::fill(p + end, p + kKeys, T(0)), std::fill(dp + end, dp + kKeys, T(0));
-    if (!up_.dout) std::fill(dp + first, dp + end, T(0));
+    if (!to_values_) std::fill(dp + first, dp + end, T(0));
 
     if (call_.spoilt) ClearForbidden(r, dp);
 
@@ -250,7 +263,7 @@ class TiledBackward {
     }
     const auto scale = hn::Set(d, scale_);
     const auto shift = hn::Set(d, row_shift);
-    const bool simple = !call_.row_in_tile() && !p_.dropout.active() && !up_.dweights;
+    const bool simple = p_.soft() && !call_.row_in_tile() && !p_.dropout.active() && !up_.dweights;
     if (simple) {
       const auto term = hn::Set(d, call_.row_term[(b_ * p_.H + h) * p_.L + i]), rest_v = hn::Set(d, rest);
       for (std::size_t x = first; x < end; x += kLanes) {
@@ -258,10 +271,13 @@ class TiledBackward {
         hn::Store(e, d, p + x);
         hn::Store(hn::Mul(e, hn::Add(hn::Load(d, dp + x), term)), d, dp + x);
       }
-    } else {
+    } else if (p_.soft()) {
       GeneralRow(r, scale, shift, rest);
+    } else {
+      ChoiceRow(r, scale, shift, rest);
     }
     if (call_.spoilt) ClearForbidden(r, dp);
+    AddBias(r, dp);
     if (p_.change != nullptr) DifferentiateChange(r, dp);
     if (const T* slope = tile_.slope(r)) {
       for (std::size_t x = first; x < end; x += kLanes) {
@@ -299,28 +315,83 @@ class TiledBackward {
     }
   }
 
+  // ds [kTileKeys]; null: 0
+  HWY_INLINE void AddBias(std::size_t r, const T* ds) const {
+    if (call_.bias != nullptr) AddToBias(*call_.bias, tile_, r, p_.S, part_, ds);
+  }
+
+  // A row's s becomes p.
+  HWY_INLINE void RowOfP(std::size_t r, Vector<T> scale, Vector<T> shift, T rest) {
+    const Lanes<T> d;
+    const RowRange keys = tile_.range(r);
+    const std::size_t first = keys.FirstVector<T>(), end = keys.EndVector<T>();
+    T* p = tile_.s(r);
+    VectorSum<T> sum;
+    for (std::size_t x = first; x < end; x += LanesOf<T>()) {
+      const auto e = Exp2<T>(Exponent<T>(hn::Load(d, p + x), scale, shift));
+      sum[x] = hn::Add(sum[x], e);
+      hn::Store(e, d, p + x);
+    }
+    if (!call_.row_in_tile()) return Scale(rest, end - first, p + first);
+    const auto divisor = hn::Set(d, sum.Total());  // its own sum: lse is rounded
+    for (std::size_t x = first; x < end; x += LanesOf<T>()) {
+      hn::Store(hn::Div(hn::Load(d, p + x), divisor), d, p + x);
+    }
+  }
+
+  // Argmax and Sample: ds_x = p_x (dlse - dlog_prob), and dlog_prob more for the chosen key.
+  HWY_NOINLINE void ChoiceRow(std::size_t r, Vector<T> scale, Vector<T> shift, T rest) {
+    const Lanes<T> d;
+    RowOfP(r, scale, shift, rest);
+    const RowRange keys = tile_.range(r);
+    const Index h = tile_.head(r), i = tile_.query(r);
+    const T dlse = up_.dlse ? (*up_.dlse)(b_, h, i) : T(0);
+    const T dlog_prob = up_.dlog_prob ? (*up_.dlog_prob)(b_, h, i) : T(0);
+    T* ds = dp_ + r * kKeys;
+    const auto term = hn::Set(d, dlse - dlog_prob);
+    for (std::size_t x = keys.FirstVector<T>(); x < keys.EndVector<T>(); x += LanesOf<T>()) {
+      hn::Store(hn::Mul(term, hn::Load(d, tile_.s(r) + x)), d, ds + x);
+    }
+    const std::size_t chosen = Chosen(r);
+    if (chosen < kKeys) ds[chosen] += dlog_prob;
+  }
+
+  // The chosen key's place in the tile; kKeys: not here.
+  std::size_t Chosen(std::size_t r) const {
+    const Index x = (*up_.index)(b_, tile_.head(r), tile_.query(r)) - tile_.j0();
+    return x >= 0 && x < kTileKeys && tile_.Allows(r, static_cast<std::size_t>(x))
+               ? static_cast<std::size_t>(x)
+               : kKeys;
+  }
+
+  // dv of the chosen keys += drop dout; NaN where the scores hold one.
+  void AddChosenValues() {
+    for (std::size_t r = 0; r < tile_.rows(); ++r) {
+      const Index h = tile_.head(r), i = tile_.query(r);
+      const std::size_t chosen = Chosen(r);
+      const T lse = up_.lse(b_, h, i);
+      if (chosen == kKeys || lse == kMinusInfinity<T>) continue;
+      T weight = std::isnan(lse) ? lse : T(1);
+      if (p_.dropout.active()) {
+        const RandomRow random(p_.dropout_seed, Stream::kDropout, b_, h, i);
+        const bool keeps = p_.dropout.Keeps(random.Bits(tile_.j0() + static_cast<Index>(chosen)));
+        weight *= keeps ? static_cast<T>(p_.dropout.scale()) : T(0);
+      }
+      const T* dout = RowsOf(*up_.dout, b_, h)[i];
+      T* dv = dv_ + chosen * e_width_;
+      for (std::size_t e = 0; e < E_; ++e) dv[e] += weight * dout[e];
+    }
+  }
+
   // The same with dropout, dweights, or the row term taken from the row itself.
   HWY_NOINLINE void GeneralRow(std::size_t r, Vector<T> scale, Vector<T> shift, T rest) {
     const Lanes<T> d;
     constexpr std::size_t kLanes = LanesOf<T>();
+    RowOfP(r, scale, shift, rest);
     const RowRange keys = tile_.range(r);
     const Index h = tile_.head(r), i = tile_.query(r);
     const std::size_t first = keys.FirstVector<T>(), end = keys.EndVector<T>();
     T *p = tile_.s(r), *dp = dp_ + r * kKeys;
-    auto sum = hn::Zero(d);
-    for (std::size_t x = first; x < end; x += kLanes) {
-      const auto e = Exp2<T>(Exponent<T>(hn::Load(d, p + x), scale, shift));
-      sum = hn::Add(sum, e);
-      hn::Store(e, d, p + x);
-    }
-    if (call_.row_in_tile()) {  // by its own sum: lse is rounded
-      const auto divisor = hn::Set(d, SumOf<T>(sum));
-      for (std::size_t x = first; x < end; x += kLanes) {
-        hn::Store(hn::Div(hn::Load(d, p + x), divisor), d, p + x);
-      }
-    } else {
-      Scale(rest, end - first, p + first);
-    }
     std::fill(scales_ + first, scales_ + end, T(1));
     if (p_.dropout.active()) {
       const RandomRow random(p_.dropout_seed, Stream::kDropout, b_, h, i);
@@ -350,12 +421,12 @@ class TiledBackward {
     const Lanes<T> d;
     const RowRange keys = tile_.range(r);
     const T *p = tile_.s(r), *dp = dp_ + r * kKeys;
-    auto sum = hn::Zero(d);
+    VectorSum<T> sum;
     for (std::size_t x = keys.FirstVector<T>(); x < keys.EndVector<T>(); x += LanesOf<T>()) {
-      sum = hn::MulAdd(hn::Load(d, p + x), hn::Load(d, dp + x), sum);
+      sum[x] = hn::MulAdd(hn::Load(d, p + x), hn::Load(d, dp + x), sum[x]);
     }
     const T dlse = up_.dlse ? (*up_.dlse)(b_, tile_.head(r), tile_.query(r)) : T(0);
-    return dlse - SumOf<T>(sum);
+    return dlse - sum.Total();
   }
 
   // to [keys, width] += a^T rows, a [block rows, keys], rows [block rows, width]
@@ -458,13 +529,14 @@ class TiledBackward {
   const Problem<T>& p_;
   const AttentionUpstream<T>& up_;
   const AttentionGradients<T>& grads_;
+  bool to_values_;  // dout meets all values
   Score score_;
   RowBlocks blocks_;
   ScoreTile<T> tile_;
   T scale_;
   std::size_t D_, E_, d_width_, e_width_;
   double middle_;  // half the exponent of the number of keys
-  Index b_ = 0, g_ = 0;
+  Index b_ = 0, g_ = 0, part_ = 0;
   T *key_panels_, *value_panels_, *keys_;  // this tile's
   T *dk_, *dv_;
   T* dout_;  // this block's, [rows, e_width]
@@ -487,7 +559,7 @@ HWY_INLINE void TiledBackwardRangeOf(const TiledBackwardCall<T>& call, Index fir
   Scratch scratch;
   VisitTileScore(call.problem, [&](const auto& score) HWY_ATTR {
     TiledBackward block(call, score, &scratch);
-    for (Index task = first; task < last; ++task) block.Run(task);
+    for (Index task = first; task < last; ++task) block.Run(call.Task(task));
   });
 }
 

@@ -2,6 +2,7 @@
 #ifndef REGARD_ENGINE_KERNELS_TILED_BACKWARD_H_
 #define REGARD_ENGINE_KERNELS_TILED_BACKWARD_H_
 
+#include "engine/kernels/bias_gradient.h"
 #include "engine/kernels/problem.h"
 #include "engine/kernels/tiles.h"
 #include "regard/attention.h"
@@ -16,7 +17,7 @@ struct TiledBackwardCall {
   const Problem<T>& problem;
   const AttentionUpstream<T>& upstream;  // dout has a last stride of 1
   const AttentionGradients<T>& gradients;
-  const T* row_term;  // as in BackwardCall; null where all keys are in one tile
+  const T* row_term;  // as in RowTermCall, for softmax; null where all keys are in one tile
 
   // As in TiledForwardCall; null: lse is exact enough.
   const T* shifts = nullptr;
@@ -24,6 +25,8 @@ struct TiledBackwardCall {
 
   // There is a mask, and a number that is NaN or infinite, perhaps in a masked pair.
   bool spoilt = false;
+
+  const BiasGradient<T>* bias = nullptr;  // null: not asked for
 
   Index parts = 1;
   T* query_gradients = nullptr;  // [B, G, parts, group, L, Padded(D)]
@@ -39,19 +42,34 @@ struct TiledBackwardCall {
 
   Index key_heads() const { return problem.B * problem.G; }
   Index tasks() const { return key_heads() * parts; }
+  // How many tasks, one after the other, belong on one thread; the first is Task of a multiple.
+  Index bound_tasks() const { return bias == nullptr ? 1 : bias->shared(); }
+  // The n-th task: a part of the keys of key head g of batch b, (b G + g) parts + part.
+  Index Task(Index n) const {
+    const Index bound_heads = bias == nullptr ? 1 : bias->key_heads;
+    const Index bound = n % bound_tasks(), owner = n / bound_tasks();
+    const Index heads = problem.G / bound_heads;
+    const Index g = owner / parts % heads + bound % bound_heads;
+    const Index b = owner / parts / heads + bound / bound_heads;
+    return (b * problem.G + g) * parts + owner % parts;
+  }
   Index query_gradient_size() const { return problem.group * problem.L * Padded(problem.D); }  // of a task
   Index change_size() const { return problem.change == nullptr ? 0 : problem.change->parameters(); }
+  // Whether the scores have a gradient.
+  bool to_scores() const { return problem.soft() || upstream.dlse || upstream.dlog_prob; }
   bool row_in_tile() const { return problem.S <= kTileKeys; }
 };
 
-// Enough tasks for the threads of a large machine; a number that depends on sizes alone.
+// Enough tasks that are not bound to others for the threads of a large machine; a number that depends on
+// sizes alone.
 template <typename T>
-Index BackwardParts(const Problem<T>& p) {
-  const Index heads = std::max<Index>(1, p.B * p.G), tiles = std::max<Index>(1, CeilDiv(p.S, kTileKeys));
+Index BackwardParts(const Problem<T>& p, Index bound_tasks) {
+  const Index heads = std::max<Index>(1, p.B * p.G / bound_tasks),
+              tiles = std::max<Index>(1, CeilDiv(p.S, kTileKeys));
   return std::clamp<Index>(16 / heads, 1, std::min<Index>(tiles, 8));
 }
 
-// Tasks first .. last - 1, on this thread.
+// Tasks Task(first) .. Task(last - 1), on this thread.
 template <typename T>
 void TiledBackwardRange(const TiledBackwardCall<T>& call, Index first, Index last);
 
