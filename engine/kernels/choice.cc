@@ -102,17 +102,15 @@ class ChoiceBlock {
     Choice<T>& choice = choices_[r];
     const T old = choice.max;
     choice.max = std::max(old, largest);
-    SetBar(&choice);
+    choice.bar =
+        static_cast<T>(std::exp(choice.best - static_cast<double>(choice.max) * tile_.factor()) * kBar);
     if (old == kMinusInfinity<T>) return;
     Scale(hn::GetLane(Exp2<T>(hn::Set(d, (old - choice.max) * tile_.exponent_scale()))), LanesOf<T>(),
           sums_ + r * LanesOf<T>());
   }
 
-  void SetBar(Choice<T>* choice) const {
-    constexpr double kALittleLess = 1 - 0x1p-10;  // the exponentials are rounded
-    const double max = static_cast<double>(choice->max) * tile_.factor();
-    choice->bar = static_cast<T>(std::exp(choice->best - max) * kALittleLess / kUnitsOfOne);
-  }
+  // From exp(best - max) to a bar: the exponentials are rounded.
+  static constexpr double kBar = (1 - 0x1p-10) / kUnitsOfOne;
 
   HWY_INLINE bool Take(Choice<T>* choice, std::size_t x, T score, double value) const {
     if (!(value > choice->best || (std::isnan(value) && !std::isnan(choice->best)))) return false;
@@ -145,20 +143,28 @@ class ChoiceBlock {
     for (std::size_t x = first; x < end; x += LanesOf<T>()) {
       const auto out = hn::Ge(hn::Mul(bits.UnitsBelowOne<T>(), bar), hn::Load(d, exponentials_ + x));
       if (HWY_LIKELY(hn::AllTrue(d, out))) continue;
-      Draw(r, random, x);
+      Draw(r, random, x, hn::Not(out));
       bar = hn::Set(d, choices_[r].bar);
     }
   }
 
-  // The keys of one vector.
-  HWY_NOINLINE void Draw(std::size_t r, const RandomRow& random, std::size_t x) {
+  // The keys of one vector that may be in the race.
+  HWY_NOINLINE void Draw(std::size_t r, const RandomRow& random, std::size_t first,
+                         hn::Mask<Lanes<T>> which) {
     Choice<T>& choice = choices_[r];
-    const RowRange keys = tile_.range(r);
-    for (const std::size_t end = std::min(x + LanesOf<T>(), keys.hi); x < end; ++x) {
+    std::uint8_t bytes[8] = {};
+    hn::StoreMaskBits(Lanes<T>(), which, bytes);
+    for (std::uint32_t bits = bytes[0] + 256u * bytes[1]; bits != 0; bits &= bits - 1) {
+      const std::size_t x = first + hwy::Num0BitsBelowLS1Bit_Nonzero32(bits);
+      if (x < tile_.range(r).lo || x >= tile_.range(r).hi) continue;
       const Index j = tile_.j0() + static_cast<Index>(x);
-      if (x < keys.lo || UnitsBelowOne<T>(random.Bits(j)) * choice.bar >= exponentials_[x]) continue;
+      const double p = static_cast<double>(exponentials_[x]);
+      if (static_cast<double>(choice.bar) * UnitsBelowOne<double>(random.Bits(j)) >= p) continue;
+      const double e = random.Exponential(j);
+      if (static_cast<double>(choice.bar) * kUnitsOfOne * e >= p) continue;
       const T s = tile_.s(r)[x];
-      if (Take(&choice, x, s, static_cast<double>(s) * tile_.factor() + random.Gumbel(j))) SetBar(&choice);
+      if (!Take(&choice, x, s, static_cast<double>(s) * tile_.factor() - std::log(e))) continue;
+      choice.bar = static_cast<T>(p / e * kBar);
     }
   }
 

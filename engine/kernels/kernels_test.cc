@@ -79,6 +79,32 @@ TEST_P(Kernels, SizesAroundTileEdges) {
   }
 }
 
+// The edges of kBlockRows, of kTileKeys, and of panels of 64, 32 and 16 keys.
+TEST_P(Kernels, SizesAroundEdgesOfBlocksAndPanels) {
+  const std::array masks = {TestMask::kNone, TestMask::kCausalBottomRight, TestMask::kMany,
+                            TestMask::kLengths};
+  const std::array normalizers = {Normalizer(Softmax{}), Normalizer(Argmax{}), Normalizer(Softmax{}),
+                                  Normalizer(Sample{5})};
+
+  const std::uint64_t nth = GetParam() == "SCALAR" ? 3 * kEveryNth : kEveryNth;
+  std::uint64_t seed = 500;
+  for (std::int64_t S : {1, 15, 16, 17, 33, 63, 64, 65, 255, 256, 257, 515}) {
+    for (std::int64_t L : {1, 6, 7, 48, 49, 95, 96, 97, 193}) {
+      if (++seed % nth != 0) continue;
+      TestRandom r(seed);
+      Spec spec{.B = 1, .H = 4, .G = 2, .L = L, .S = S, .D = 5, .E = 4};
+      spec.seed = seed;
+      spec.score = kScores[static_cast<std::size_t>(r.Below(kScores.size()))];
+      spec.mask = masks[static_cast<std::size_t>(r.Below(masks.size()))];
+      spec.normalizer = normalizers[static_cast<std::size_t>(r.Below(normalizers.size()))];
+      if (r.Chance(0.5)) spec.bias_shape = {r.Below(2), r.Below(2), r.Below(2), r.Below(2)};
+      spec.upstream_lse = spec.bias_shape.has_value();
+      if (r.Chance(0.3)) spec.dropout = 0.3;
+      CheckBothTypes(spec);
+    }
+  }
+}
+
 TEST_P(Kernels, WidthsAroundVectorEdges) {
   std::uint64_t seed = 200;
   for (std::int64_t D : {0, 1, 3, 7, 8, 15, 16, 17, 33, 65, 257}) {

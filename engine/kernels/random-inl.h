@@ -22,7 +22,7 @@ HWY_INLINE V MixVector(V z) {
   return hn::Xor(z, hn::ShiftRight<31>(z));
 }
 
-// 1 - u in units of which 1 has kUnitsOfOne, rounded down; u as in RandomRow::Gumbel.
+// 1 - u in units of which 1 has kUnitsOfOne, rounded down; u as in RandomRow.
 inline constexpr double kUnitsOfOne = 0x1p31;
 template <typename T>
 HWY_INLINE T UnitsBelowOne(std::uint64_t bits) {

@@ -32,11 +32,12 @@ class RandomRow {
   std::uint64_t key() const { return key_; }
   std::uint64_t Bits(std::int64_t j) const { return Mix(key_ + kStep * (static_cast<std::uint64_t>(j) + 1)); }
 
-  // -log(-log(u)), u uniform in the open interval (0, 1)
-  double Gumbel(std::int64_t j) const {
-    const double u = (static_cast<double>(Bits(j) >> 11) + 0.5) * 0x1p-53;
-    return -std::log(-std::log(u));
+  // -log(u), u uniform in the open interval (0, 1)
+  double Exponential(std::int64_t j) const {
+    return -std::log((static_cast<double>(Bits(j) >> 11) + 0.5) * 0x1p-53);
   }
+  // -log(-log(u))
+  double Gumbel(std::int64_t j) const { return -std::log(Exponential(j)); }
 
  private:
   std::uint64_t key_;
