@@ -274,6 +274,25 @@ TEST(Contract, TheSameBitsOnAnyNumberOfThreads) {
   }
 }
 
+TEST(Contract, SharedBiasesAndChoicesHaveTheSameBitsOnAnyNumberOfThreads) {
+  const std::array<std::array<std::int64_t, 4>, 5> shapes = {
+      {{0, 0, 0, 0}, {1, 0, 0, 0}, {1, 1, 0, 0}, {1, 0, 1, 0}, {0, 1, 0, 1}}};
+  for (const auto& shape : shapes) {
+    for (const Normalizer& normalizer : kNormalizers) {
+      Spec spec{.L = 100, .S = 520, .D = 9, .E = 5, .normalizer = normalizer};
+      spec.bias_shape = shape, spec.upstream_lse = true;
+      const Case<float> one(spec);
+      one.Run();
+      for (int threads : {2, 3}) {
+        Case<float> many(spec);
+        many.options.threads = threads;
+        many.Run();
+        EXPECT_EQ(one.Bits(), many.Bits()) << spec.Text() << " on " << threads;
+      }
+    }
+  }
+}
+
 TEST(Contract, EqualKeysAverageTheirValues) {
   // Additive or dot attention over ones: values 0..39 as 10 x 4, lengths 2 and 6.
   for (TestScore score : {TestScore::kAdditive, TestScore::kDot}) {
