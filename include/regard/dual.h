@@ -5,8 +5,11 @@
 #ifndef REGARD_DUAL_H_
 #define REGARD_DUAL_H_
 
+#include <bit>
 #include <cmath>
+#include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <type_traits>
 #include <utility>
 
@@ -97,13 +100,67 @@ Dual<T, n> Sqrt(const Dual<T, n>& x) {
   return Dual<T, n>::Chain(root, T(0.5) / root, x);
 }
 
+// exp and tanh without a call or a branch, so that a loop over them becomes one of vectors.
+namespace dual {
+
+template <typename T>
+using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+
+template <typename T>
+T Select(bool condition, T yes, T no) {
+  const Bits<T> mask = Bits<T>{0} - Bits<T>{condition};
+  return std::bit_cast<T>((std::bit_cast<Bits<T>>(yes) & mask) | (std::bit_cast<Bits<T>>(no) & ~mask));
+}
+
+// 2^n for a normal result
+template <typename T>
+T PowerOf2(int n) {
+  constexpr int kFraction = sizeof(T) == 4 ? 23 : 52, kBias = sizeof(T) == 4 ? 127 : 1023;
+  using Signed = std::make_signed_t<Bits<T>>;
+  return std::bit_cast<T>(static_cast<Signed>(n + kBias) << kFraction);
+}
+
+// The Taylor series of exp(r) - 1: r + r^2/2! + ..
+template <typename T, std::size_t... kAt>
+T SeriesOfExp(T r, std::index_sequence<kAt...>) {
+  T sum = 0, factorial = 1;
+  constexpr std::size_t kTerms = sizeof...(kAt);
+  T inverse[kTerms];
+  ((factorial *= static_cast<T>(kAt + 1), inverse[kAt] = 1 / factorial), ...);
+  ((sum = sum * r + inverse[kTerms - 1 - kAt]), ...);
+  return sum * r;
+}
+
+// e^x = 2^n (1 + q) with |log(1 + q)| <= log(2) / 2, for x whose result is in or near the range of T
+template <typename T>
+struct SplitExp {
+  explicit SplitExp(T x) : n(static_cast<int>(x * T(1.4426950408889634) + std::copysign(T(0.5), x))) {
+    constexpr bool kSingle = sizeof(T) == 4;
+    // log(2) in two parts, n times the first of which is exact
+    constexpr T kHigh = kSingle ? T(0.693359375) : T(0.693145751953125);
+    constexpr T kLow = kSingle ? T(-2.1219444e-4) : T(1.42860682030941723212e-6);
+    const T r = (x - static_cast<T>(n) * kHigh) - static_cast<T>(n) * kLow;
+    q = SeriesOfExp(r, std::make_index_sequence < kSingle ? 7 : 13 > ());
+  }
+
+  int n;
+  T q;
+};
+
+}  // namespace dual
+
 template <std::floating_point T>
-T Exp(T x) {
-  return std::exp(x);
+[[gnu::always_inline]] inline T Exp(T x) {
+  constexpr T kLeast = sizeof(T) == 4 ? T(-104) : T(-746), kMost = sizeof(T) == 4 ? T(89) : T(710);
+  const T above = dual::Select(x > kLeast, x, kLeast);
+  const dual::SplitExp<T> e(dual::Select(above < kMost, above, kMost));
+  const int half = e.n >> 1;
+  const T result = (1 + e.q) * dual::PowerOf2<T>(half) * dual::PowerOf2<T>(e.n - half);
+  return dual::Select(x == x, result, x);
 }
 template <typename T, std::size_t n>
 Dual<T, n> Exp(const Dual<T, n>& x) {
-  const T e = std::exp(x.value);
+  const T e = Exp(x.value);
   return Dual<T, n>::Chain(e, e, x);
 }
 
@@ -116,14 +173,19 @@ Dual<T, n> Log(const Dual<T, n>& x) {
   return Dual<T, n>::Chain(std::log(x.value), T(1) / x.value, x);
 }
 
+// expm1(2 |x|) / (expm1(2 |x|) + 2)
 template <std::floating_point T>
-T Tanh(T x) {
-  return std::tanh(x);
+[[gnu::always_inline]] inline T Tanh(T x) {
+  constexpr T kOne = sizeof(T) == 4 ? T(10) : T(20);  // from where on it is 1
+  const T size = std::abs(x);
+  const dual::SplitExp<T> e(2 * dual::Select(size < kOne, size, kOne));
+  const T scale = dual::PowerOf2<T>(e.n), m = scale * e.q + (scale - 1);
+  return dual::Select(x == x, std::copysign(m / (m + 2), x), x);
 }
 template <typename T, std::size_t n>
 Dual<T, n> Tanh(const Dual<T, n>& x) {
-  const T t = std::tanh(x.value);
-  return Dual<T, n>::Chain(t, T(1) - t * t, x);
+  const T t = Tanh(x.value);
+  return Dual<T, n>::Chain(t, 1 - t * t, x);
 }
 
 template <std::floating_point T>
@@ -144,13 +206,21 @@ Dual<T, n> Cos(const Dual<T, n>& x) {
   return Dual<T, n>::Chain(std::cos(x.value), -std::sin(x.value), x);
 }
 
-// The larger and the smaller; of equals the first. U and V are a number each, one of them perhaps plain.
-template <typename N>
-N Max(const N& a, const std::type_identity_t<N>& b) {
+// The larger and the smaller; of equals the first, and where one is NaN.
+template <std::floating_point T>
+T Max(T a, std::type_identity_t<T> b) {
+  return dual::Select(a < b, b, a);
+}
+template <typename T, std::size_t n>
+Dual<T, n> Max(const Dual<T, n>& a, const std::type_identity_t<Dual<T, n>>& b) {
   return a < b ? b : a;
 }
-template <typename N>
-N Min(const N& a, const std::type_identity_t<N>& b) {
+template <std::floating_point T>
+T Min(T a, std::type_identity_t<T> b) {
+  return dual::Select(b < a, b, a);
+}
+template <typename T, std::size_t n>
+Dual<T, n> Min(const Dual<T, n>& a, const std::type_identity_t<Dual<T, n>>& b) {
   return b < a ? b : a;
 }
 
