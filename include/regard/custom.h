@@ -16,7 +16,7 @@
 //     }
 //   };
 //
-//   options.mask.custom = SameDocument{document};
+//   options.mask.custom = regard::CustomMask(SameDocument{document});
 //   options.change = regard::CustomChange<float>(LearnedAlibi{}, slopes);  // [H, 1], or [1, 1] for all heads
 //   gradients.dchange = dslopes;
 //
