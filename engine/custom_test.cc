@@ -10,10 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/target.h"
-#include "engine/kernels/forward.h"
 #include "engine/testing/case.h"
 #include "engine/testing/contract.h"
+#include "engine/testing/targets.h"
 #include "regard/attention.h"
 
 namespace regard::engine {
@@ -57,18 +56,8 @@ struct SameSortedDocument : SameDocument {
   }
 };
 
-class CustomOn : public testing::TestWithParam<std::string> {
- protected:
-  void SetUp() override {
-    const Status status = ForceTarget(GetParam());
-    ASSERT_TRUE(status.ok()) << status.message();
-    ASSERT_EQ(KernelTarget(), GetParam());
-  }
-  void TearDown() override { ASSERT_TRUE(ForceTarget("").ok()); }
-};
-
-INSTANTIATE_TEST_SUITE_P(Target, CustomOn, testing::ValuesIn(Targets()),
-                         [](const auto& info) { return info.param; });
+class CustomOn : public OnTarget {};
+REGARD_ON_EVERY_TARGET(CustomOn);
 
 Spec Long() { return {.B = 2, .H = 2, .G = 1, .L = 110, .S = 600, .D = 20, .E = 12, .want_weights = false}; }
 

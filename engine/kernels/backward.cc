@@ -1,4 +1,5 @@
-// Backward: dout [B,H,L,E] (and dlse, dweights, dlog_prob) -> dq [B,H,L,D], dk [B,G,S,D], dv [B,G,S,E], ...
+// Backward, for compact kernels: dout [B,H,L,E] (and dlse, dweights, dlog_prob) -> dq [B,H,L,D],
+// dk [B,G,S,D], dv [B,G,S,E], ...
 //
 //   p_ij  = exp(s_ij - lse_i)
 //   dp_ij = drop_ij dout_i·v_j + dweights_ij
@@ -37,19 +38,19 @@ struct Region {
 };
 
 // The loops of one task. Scratch arrays over x belong to one query in one tile.
-template <typename T, typename Score>
+template <typename T>
 class BackwardBlock {
  public:
-  BackwardBlock(const BackwardCall<T>& call, const Score& score, Index chunk, Scratch* scratch)
+  BackwardBlock(const BackwardCall<T>& call, Index chunk, Scratch* scratch)
       : p_(call.problem),
         up_(call.upstream),
         grads_(call.gradients),
         call_(call),
-        score_(score),
+        score_(p_),
         d_width_(static_cast<std::size_t>(Padded(p_.D))),
         e_width_(static_cast<std::size_t>(Padded(p_.E))),
         keys_(scratch->Take<std::int32_t>(kKeyTile)) {
-    for (T** row : {&s_, &raw_, &capped_, &dp_, &scales_, &c_[0], &c_[1], &c_[2]}) {
+    for (T** row : {&s_, &squares_, &capped_, &dp_, &scales_, &c_}) {
       *row = scratch->Take<T>(kKeyTile + kPad);
     }
     dq_ = scratch->Take<T>(kQueryTile * d_width_);
@@ -134,9 +135,8 @@ class BackwardBlock {
     SumTerms(score_, q, a, k, keys_, n, static_cast<std::size_t>(p_.D), s_);
     n = KeepInside(score_, keys_, n, s_);
     if (n == 0) return;
-    if constexpr (kHasOutside<T, Score>) std::copy(s_, s_ + n, raw_);
-    score_.Finish(place, keys_, n, s_);
-    if constexpr (!kHasOutside<T, Score>) std::copy(s_, s_ + n, raw_);
+    std::copy(s_, s_ + n, squares_);
+    score_.Finish(n, s_);
     AdjustScores(p_, place, keys_, n, s_, capped_);
     const T sum = ExpOf(s_, n, lse, s_);  // p_x
     if (call_.row_in_tile()) {
@@ -153,7 +153,7 @@ class BackwardBlock {
     if (p_.softcap) {  // d/ds c tanh(s / c) = 1 - tanh²(s / c)
       for (std::size_t x = 0; x < n; ++x) dp_[x] *= T(1) - capped_[x] * capped_[x];
     }
-    score_.Prepare(place, keys_, n, raw_, dp_, c_);
+    score_.Prepare(n, squares_, dp_, c_);
     Differentiate(q, a, k, n, dq_ + static_cast<std::size_t>(i - t.i0) * d_width_);
   }
 
@@ -178,7 +178,7 @@ class BackwardBlock {
         for (std::size_t x = 0; x < n; ++x) dp_[x] *= scales_[x];
       }
       if (r_.key) {
-        for (std::size_t x = 0; x < n; ++x) c_[0][x] = dropout ? s_[x] * scales_[x] : s_[x];
+        for (std::size_t x = 0; x < n; ++x) c_[x] = dropout ? s_[x] * scales_[x] : s_[x];
         AddValues(dout, n);
       }
     }
@@ -208,15 +208,15 @@ class BackwardBlock {
     for (std::size_t x = 0; x < n; ++x) {
       const bool here = at.j0 + keys_[x] == chosen;
       dp_[x] = s_[x] * (dlse - dlog_prob) + (here ? dlog_prob : T(0));
-      c_[0][x] = here ? (std::isnan(lse) ? lse : T(1)) : T(0);
+      c_[x] = here ? (std::isnan(lse) ? lse : T(1)) : T(0);
       if (!here || !r_.key || !up_.dout) continue;
       if (p_.dropout.active()) {
         DropoutScales(p_, at, keys_ + x, 1, scales_);
-        c_[0][x] *= scales_[0];
+        c_[x] *= scales_[0];
       }
       const T* dout = RowsOf(*up_.dout, at.b, at.h)[at.i];
       T* dv = dv_ + static_cast<std::size_t>(keys_[x]) * e_width_;
-      for (Index e = 0; e < p_.E; ++e) dv[e] += c_[0][x] * dout[e];
+      for (Index e = 0; e < p_.E; ++e) dv[e] += c_[x] * dout[e];
     }
   }
 
@@ -228,7 +228,7 @@ class BackwardBlock {
       const auto g = LoadUpTo(dout, at, E);
       for (std::size_t x = 0; x < n; ++x) {
         T* dv = dv_ + static_cast<std::size_t>(keys_[x]) * e_width_ + at;
-        hn::Store(hn::MulAdd(hn::Set(d, c_[0][x]), g, hn::Load(d, dv)), d, dv);
+        hn::Store(hn::MulAdd(hn::Set(d, c_[x]), g, hn::Load(d, dv)), d, dv);
       }
     }
   }
@@ -245,12 +245,10 @@ class BackwardBlock {
       auto dav = r_.query ? hn::Load(d, da_ + at) : zero;
       for (std::size_t x = 0; x < n; ++x) {
         const auto kv = LoadUpTo(k[keys_[x]], at, D);
-        const auto c0 = hn::Set(d, c_[0][x]);
-        const auto c1 = Score::kCoefficients > 1 ? hn::Set(d, c_[1][x]) : zero;
-        const auto c2 = Score::kCoefficients > 1 ? hn::Set(d, c_[2][x]) : zero;
+        const auto c = hn::Set(d, c_[x]);
         T* dk = dk_ + static_cast<std::size_t>(keys_[x]) * d_width_ + at;
         auto dkv = r_.key ? hn::Load(d, dk) : zero;
-        score_.Derivative(qv, kv, av, c0, c1, c2, dqv, dkv, dav);
+        score_.Derivative(qv, kv, av, c, dqv, dkv, dav);
         if (r_.key) hn::Store(dkv, d, dk);
       }
       if (!r_.query) continue;
@@ -304,10 +302,10 @@ class BackwardBlock {
   const AttentionUpstream<T>& up_;
   const AttentionGradients<T>& grads_;
   const BackwardCall<T>& call_;
-  const Score& score_;
+  CompactScore<T> score_;
   std::size_t d_width_, e_width_;
   std::int32_t* keys_;
-  T *s_, *raw_, *capped_, *dp_, *scales_, *c_[3];
+  T *s_, *squares_, *capped_, *dp_, *scales_, *c_;
   T *dq_, *dk_, *dv_, *da_;
   T p_sums_[kQueryTile], p_dweights_[kQueryTile];
   double* dbias_ = nullptr;
@@ -371,10 +369,8 @@ template <typename T>
 HWY_INLINE void BackwardRangeOf(const BackwardCall<T>& call, BackwardPass pass, Index chunk, Index first,
                                 Index last) {
   Scratch scratch;
-  VisitScore(call.problem, [&](const auto& score) HWY_ATTR {
-    BackwardBlock block(call, score, chunk, &scratch);
-    for (Index task = first; task < last; ++task) block.Run(RegionOf(call, pass, task));
-  });
+  BackwardBlock block(call, chunk, &scratch);
+  for (Index task = first; task < last; ++task) block.Run(RegionOf(call, pass, task));
 }
 
 void BackwardRangeF32(const BackwardCall<float>& call, BackwardPass pass, Index chunk, Index first,

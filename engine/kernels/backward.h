@@ -1,4 +1,4 @@
-// The backward pass, over blocks of queries and over blocks of keys.
+// The backward pass of compact kernels, row by row over blocks of queries and over blocks of keys.
 #ifndef REGARD_ENGINE_KERNELS_BACKWARD_H_
 #define REGARD_ENGINE_KERNELS_BACKWARD_H_
 

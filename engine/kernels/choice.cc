@@ -22,7 +22,7 @@
 #include "hwy/highway.h"
 // After highway.h, which these need.
 #include "engine/kernels/tile-inl.h"
-#include "engine/policies/tile_scores-inl.h"
+#include "engine/policies/scores-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace regard::engine::HWY_NAMESPACE {
@@ -72,8 +72,7 @@ class ChoiceBlock {
     const std::size_t first = keys.FirstVector<T>(), end = keys.EndVector<T>();
     const T* s = tile_.s(r);
     Choice<T>& choice = choices_[r];
-    auto largest = hn::Set(d, kMinusInfinity<T>);
-    for (std::size_t x = first; x < end; x += LanesOf<T>()) largest = hn::Max(largest, hn::Load(d, s + x));
+    const auto largest = LargestOf(s, first, end);
     const bool raises = !hn::AllTrue(d, hn::Le(largest, hn::Set(d, choice.max)));
     if (raises) Raise(r, hn::GetLane(hn::MaxOfLanes(d, largest)));
 
@@ -205,7 +204,7 @@ class ChoiceBlock {
 template <typename T>
 HWY_INLINE void ChoiceRangeOf(const ChoiceCall<T>& call, Index first, Index last) {
   Scratch scratch;
-  VisitTileScore(call.problem, [&](const auto& score) HWY_ATTR {
+  VisitScore(call.problem, [&](const auto& score) HWY_ATTR {
     ChoiceBlock block(call, score, &scratch);
     for (Index task = first; task < last; ++task) block.Run(call.blocks[task]);
   });

@@ -1,4 +1,4 @@
-// Forward: q [B,H,L,D], k [B,G,S,D], v [B,G,S,E] -> out [B,H,L,E]
+// Forward, for compact kernels: q [B,H,L,D], k [B,G,S,D], v [B,G,S,E] -> out [B,H,L,E]
 //
 //   out_i = sum_j exp(s_ij - m_i) drop_ij v_j / sum_j exp(s_ij - m_i),   m_i = max_j s_ij
 //
@@ -34,13 +34,13 @@ struct RowState {
 };
 
 // One block of queries. Scratch: s and scales [kKeyTile], keys [kKeyTile], acc [kQueryTile, padded E].
-template <typename T, typename Score>
+template <typename T>
 class ForwardBlock {
  public:
-  ForwardBlock(const ForwardCall<T>& call, const Score& score, Scratch* scratch)
+  ForwardBlock(const ForwardCall<T>& call, Scratch* scratch)
       : p_(call.problem),
         outputs_(call.outputs),
-        score_(score),
+        score_(p_),
         width_(static_cast<std::size_t>(Padded(p_.E))),
         s_(scratch->Take<T>(kKeyTile + kPad)),
         scales_(scratch->Take<T>(kKeyTile + kPad)),
@@ -79,7 +79,7 @@ class ForwardBlock {
     const T* a = p_.parameter.data == nullptr ? nullptr : &p_.parameter(t.h, 0);
     SumTerms(score_, RowsOf(p_.q, t.b, t.h)[i], a, k, keys_, n, static_cast<std::size_t>(p_.D), s_);
     n = KeepInside(score_, keys_, n, s_);
-    score_.Finish(place, keys_, n, s_);
+    score_.Finish(n, s_);
     AdjustScores(p_, place, keys_, n, s_, static_cast<T*>(nullptr));
     return n;
   }
@@ -164,7 +164,7 @@ class ForwardBlock {
     if (!p_.soft()) return;
     ForEachTile(block, [&](const Tile& t, TileClass c) HWY_ATTR {
       for (Index i = t.i0; i < t.i1; ++i) {
-        const std::size_t n = kHasOutside<T, Score> ? Scores(t, c, i) : p_.mask->Keys(t, c, i, keys_);
+        const std::size_t n = Scores(t, c, i);  // for the keys that are inside
         const RowState<T>& state = states_[i - t.i0];
         T* row = &(*outputs_.weights)(t.b, t.h, i, t.j0);
         const Index stride = outputs_.weights->strides[3];
@@ -178,7 +178,7 @@ class ForwardBlock {
 
   const Problem<T>& p_;
   const AttentionOutputs<T>& outputs_;
-  const Score& score_;
+  CompactScore<T> score_;
   std::size_t width_;
   T* s_;
   T* scales_;
@@ -191,13 +191,11 @@ template <typename T>
 HWY_INLINE void ForwardRangeOf(const ForwardCall<T>& call, Index first, Index last) {
   const Problem<T>& p = call.problem;
   Scratch scratch;
-  VisitScore(p, [&](const auto& score) HWY_ATTR {
-    ForwardBlock block(call, score, &scratch);
-    for (Index task = first; task < last; ++task) {
-      const Index head = task / call.query_blocks();
-      block.Run(head / p.H, head % p.H, task % call.query_blocks() * kQueryTile);
-    }
-  });
+  ForwardBlock block(call, &scratch);
+  for (Index task = first; task < last; ++task) {
+    const Index head = task / call.query_blocks();
+    block.Run(head / p.H, head % p.H, task % call.query_blocks() * kQueryTile);
+  }
 }
 
 void ForwardRangeF32(const ForwardCall<float>& call, Index first, Index last) {

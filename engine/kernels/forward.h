@@ -1,4 +1,4 @@
-// The forward pass over blocks of queries.
+// The forward pass of compact kernels, row by row over blocks of queries.
 #ifndef REGARD_ENGINE_KERNELS_FORWARD_H_
 #define REGARD_ENGINE_KERNELS_FORWARD_H_
 

@@ -6,10 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/target.h"
-#include "engine/kernels/forward.h"
 #include "engine/testing/case.h"
 #include "engine/testing/sizes.h"
+#include "engine/testing/targets.h"
 
 namespace regard::engine {
 namespace {
@@ -28,18 +27,8 @@ constexpr std::array kScores = {TestScore::kScaledDot,
                                 TestScore::kTricubePerDimension};
 constexpr int kMasks = static_cast<int>(TestMask::kMany) + 1;
 
-class Kernels : public testing::TestWithParam<std::string> {
- protected:
-  void SetUp() override {
-    const Status status = ForceTarget(GetParam());
-    ASSERT_TRUE(status.ok()) << status.message();
-    ASSERT_EQ(KernelTarget(), GetParam());
-  }
-  void TearDown() override { ASSERT_TRUE(ForceTarget("").ok()); }
-};
-
-INSTANTIATE_TEST_SUITE_P(Target, Kernels, testing::ValuesIn(Targets()),
-                         [](const auto& info) { return info.param; });
+class Kernels : public OnTarget {};
+REGARD_ON_EVERY_TARGET(Kernels);
 
 void CheckBothTypes(const Spec& spec) {
   CheckAgainstReference<float>(spec);

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/target.h"
 #include "engine/testing/sizes.h"
+#include "engine/testing/targets.h"
 #include "engine/testing/tensor.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -107,11 +107,8 @@ double Unit(double y) {
   return std::ldexp(1.0, exponent - std::numeric_limits<T>::digits + 1);
 }
 
-class Math : public testing::TestWithParam<std::string> {
+class Math : public OnTarget {
  protected:
-  void SetUp() override { ASSERT_TRUE(ForceTarget(GetParam()).ok()); }
-  void TearDown() override { ASSERT_TRUE(ForceTarget("").ok()); }
-
   // The largest error of f over the numbers, in units in the last place of the right result.
   template <typename T, typename Function, typename Right>
   void ExpectError(const char* name, const std::vector<T>& numbers, const Function& f, const Right& right,
@@ -154,8 +151,7 @@ class Math : public testing::TestWithParam<std::string> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Target, Math, testing::ValuesIn(Targets()),
-                         [](const auto& info) { return info.param; });
+REGARD_ON_EVERY_TARGET(Math);
 
 const auto exp32 = [](const float* x, std::size_t n, float* y) { HWY_DYNAMIC_DISPATCH(ExpF32)(x, n, y); };
 const auto exp64 = [](const double* x, std::size_t n, double* y) { HWY_DYNAMIC_DISPATCH(ExpF64)(x, n, y); };

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/kernels/pack.h"
 #include "engine/kernels/product-inl.h"
 #include "engine/kernels/tiles.h"
 #include "hwy/cache_control.h"
@@ -125,7 +126,9 @@ template <typename T>
 HWY_INLINE void PackPanels(const T* rows, Index stride, std::size_t count, std::size_t D, T* out) {
   constexpr std::size_t kWidth = kPanel<T>;
   for (std::size_t x = 0; x < count; x += kWidth, out += kWidth * D) {
-    if (count > kWidth) FetchRows(rows + static_cast<Index>(x + kWidth) * stride, stride, kWidth, D);
+    if (const std::size_t next = x + kWidth; next < count) {
+      FetchRows(rows + static_cast<Index>(next) * stride, stride, std::min(kWidth, count - next), D);
+    }
     PackPanel(rows + static_cast<Index>(x) * stride, stride, std::min(kWidth, count - x), D, out);
   }
 }
@@ -152,20 +155,17 @@ HWY_INLINE bool IsWide(const T* row, std::size_t size, T widest) {
   return false;
 }
 
-// wide [kTileKeys]; a wide key is 0 in the panels. Returns whether there is one.
+// wide [kTileKeys]; a wide key is 0 in the panels.
 template <typename T>
-HWY_INLINE bool TakeOutWide(const T* rows, Index stride, std::size_t count, std::size_t D, T widest,
+HWY_INLINE void TakeOutWide(const T* rows, Index stride, std::size_t count, std::size_t D, T widest,
                             T* panels, std::uint8_t* wide) {
-  bool any = false;
   std::fill(wide, wide + kTileKeys, std::uint8_t{0});
   for (std::size_t x = 0; x < count; ++x) {
     if (!IsWide(rows + static_cast<Index>(x) * stride, D, widest)) continue;
     wide[x] = 1;
-    any = true;
     T* key = panels + PanelOffset<T>(x, D);
     for (std::size_t at = 0; at < D; ++at) key[at * kPanel<T>] = T(0);
   }
-  return any;
 }
 
 // x becomes exp(2x); whole vectors. In float64, since what is made of them can be no better than they are.
@@ -184,6 +184,16 @@ HWY_INLINE void Exponentiate(float* x, std::size_t size) {
     const auto v = hn::PromoteTo(d, hn::Load(df, x + at));
     hn::Store(hn::DemoteTo(df, Exp<double>(hn::Add(v, v))), df, x + at);
   }
+}
+
+// A tile's panels in the score's form; wide [kTileKeys], where that is no product.
+template <typename T>
+HWY_INLINE void PackKeys(const T* rows, Index stride, std::size_t count, std::size_t D,
+                         const KeyForm<T>& form, T* panels, std::uint8_t* wide) {
+  PackPanels(rows, stride, count, D, panels);
+  if (form.product) return;
+  TakeOutWide(rows, stride, count, D, form.widest, panels, wide);
+  if (form.exponentials) Exponentiate(panels, PanelsSize<T>(count, D));
 }
 
 }  // namespace regard::engine::HWY_NAMESPACE

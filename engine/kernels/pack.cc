@@ -29,12 +29,8 @@ HWY_INLINE bool PackTileOf(const TensorView<const T, 4>& from, Index b, Index g,
   }
   if (panels.data != nullptr) {
     const auto count = static_cast<std::size_t>(j1 - j0);
-    PackPanels(source + j0 * stride, stride, count, D, panels.Tile(b, g, tile));
-    if (panels.wide != nullptr) {
-      TakeOutWide(source + j0 * stride, stride, count, D, panels.widest, panels.Tile(b, g, tile),
-                  panels.Wide(b, g, tile));
-      if (panels.exponentials) Exponentiate(panels.Tile(b, g, tile), PanelsSize<T>(count, D));
-    }
+    PackKeys(source + j0 * stride, stride, count, D, panels.form, panels.Tile(b, g, tile),
+             panels.Wide(b, g, tile));
     if (rows.spoilt != nullptr) Clean(panels.Tile(b, g, tile), PanelsSize<T>(count, D));
   }
   if (rows.copy != nullptr) {

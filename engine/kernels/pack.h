@@ -2,24 +2,42 @@
 #ifndef REGARD_ENGINE_KERNELS_PACK_H_
 #define REGARD_ENGINE_KERNELS_PACK_H_
 
+#include <limits>
+
 #include "engine/base/memory.h"
 #include "engine/kernels/problem.h"
 #include "engine/kernels/tiles.h"
 
 namespace regard::engine {
 
+// How a score wants its queries and keys. Where it is no product, a row with a number beyond `widest` (or
+// NaN) is wide: it is stored as 0, and its pairs are computed one by one. The others may be stored as
+// exp(2x).
+template <typename T>
+struct KeyForm {
+  bool product = true;
+  T widest = 0;
+  bool exponentials = false;
+};
+
+template <typename T>
+KeyForm<T> KeyFormOf(const Problem<T>& p) {
+  // Beyond 10, exp(2q) exp(2k) of two dimensions may overflow.
+  if (p.score == ScoreKind::kAdditive) return {false, T(10), true};
+  if (p.score == ScoreKind::kGaussian) return {false, std::numeric_limits<T>::max(), false};
+  return {};
+}
+
 // Panels of a tensor [B, G, S, D]: kPanel rows side by side, [B, G, S / kPanel, D, kPanel], so that one
 // vector holds the same dimension of several rows. S is rounded up to whole tiles; what is beyond it is 0.
 //
-// For scores that are no product, a row with a number beyond `widest` (or NaN) is 0 and marked in `wide`: its
-// pairs are computed one by one. The others may be stored as exp(2x).
+// Keys are stored in the score's form, and those that are wide marked in `wide`.
 template <typename T>
 struct Panels {
   T* data = nullptr;
   Index G = 0, tiles = 0, D = 0;
-  std::uint8_t* wide = nullptr;  // [B, G, tiles * kTileKeys]; null: a product
-  T widest = 0;
-  bool exponentials = false;
+  std::uint8_t* wide = nullptr;  // [B, G, tiles * kTileKeys]; null where form.product
+  KeyForm<T> form{};
 
   Index size(Index B) const { return B * G * tiles * kTileKeys * D; }
   T* Tile(Index b, Index g, Index tile) const { return data + ((b * G + g) * tiles + tile) * kTileKeys * D; }
@@ -27,10 +45,6 @@ struct Panels {
     return wide == nullptr ? nullptr : wide + ((b * G + g) * tiles + tile) * kTileKeys;
   }
 };
-
-// Beyond this |q| or |k|, exp(2q) exp(2k) of two dimensions may overflow.
-template <typename T>
-inline constexpr T kWidestAdditive = T(10);
 
 // Rows of a tensor [B, G, S, D], each of whole aligned vectors: the tensor itself where it lies so, or a
 // copy, with 0 beyond D.

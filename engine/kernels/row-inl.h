@@ -13,7 +13,7 @@
 
 #include "engine/kernels/math-inl.h"
 #include "engine/kernels/problem.h"
-#include "engine/policies/scores-inl.h"
+#include "engine/policies/compact-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace regard::engine::HWY_NAMESPACE {
@@ -73,24 +73,16 @@ HWY_INLINE void SumTerms(const Score& score, const T* q, const T* a, Rows<T> k, 
   }
 }
 
-template <typename T, typename Score>
-inline constexpr bool kHasOutside = requires(const Score& score, T sum) {
-  score.Outside(sum);
-};
-
 // From sums over d: the keys that the score puts outside leave the list; returns how many stay.
-template <typename T, typename Score>
-HWY_INLINE std::size_t KeepInside(const Score& score, std::int32_t* keys, std::size_t n, T* s) {
-  if constexpr (kHasOutside<T, Score>) {
-    std::size_t kept = 0;
-    for (std::size_t x = 0; x < n; ++x) {
-      keys[kept] = keys[x];
-      s[kept] = s[x];
-      kept += !score.Outside(s[x]);
-    }
-    return kept;
+template <typename T>
+HWY_INLINE std::size_t KeepInside(const CompactScore<T>& score, std::int32_t* keys, std::size_t n, T* s) {
+  std::size_t kept = 0;
+  for (std::size_t x = 0; x < n; ++x) {
+    keys[kept] = keys[x];
+    s[kept] = s[x];
+    kept += !score.Outside(s[x]);
   }
-  return n;
+  return kept;
 }
 
 // q·k, summed as SumTerms does.
@@ -109,19 +101,8 @@ HWY_INLINE T Dot(const T* a, const T* b, std::size_t size) {
   return sum;
 }
 
-// The caller's change takes keys one after the other: those between are passed as 0, and dropped.
-template <typename T>
-HWY_INLINE void ChangeScores(const Problem<T>& p, const RowPlace& place, const std::int32_t* keys,
-                             std::size_t n, T* s) {
-  T row[kKeyTile] = {};
-  for (std::size_t x = 0; x < n; ++x) row[keys[x] - keys[0]] = s[x];
-  const PairRow pairs{place.b, place.h, place.i, place.j0 + keys[0], keys[n - 1] - keys[0] + 1};
-  p.change->Apply(pairs, p.ChangeParameters(place.h), row);
-  for (std::size_t x = 0; x < n; ++x) s[x] = row[keys[x] - keys[0]];
-}
-
-// From raw scores to scores: softcap, the caller's change, bias, ALiBi. `capped` gets tanh(s / c) when there
-// is a softcap and somebody asks.
+// From raw scores to scores: softcap, bias, ALiBi. `capped` gets tanh(s / c) when there is a softcap and
+// somebody asks.
 template <typename T>
 HWY_INLINE void AdjustScores(const Problem<T>& p, const RowPlace& place, const std::int32_t* keys,
                              std::size_t n, T* s, T* capped) {
@@ -134,7 +115,6 @@ HWY_INLINE void AdjustScores(const Problem<T>& p, const RowPlace& place, const s
       hn::Store(hn::Mul(c, t), d, s + x);
     }
   }
-  if (p.change != nullptr && n > 0) ChangeScores(p, place, keys, n, s);
   if (p.bias) {
     const auto& bias = *p.bias;
     const T* row = &bias(place.b, place.h, place.i, place.j0);

@@ -8,7 +8,7 @@
 #include "hwy/highway.h"
 // After highway.h, which these need.
 #include "engine/kernels/tile-inl.h"
-#include "engine/policies/tile_scores-inl.h"
+#include "engine/policies/scores-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace regard::engine::HWY_NAMESPACE {
@@ -101,7 +101,7 @@ class RowTerm {
 template <typename T>
 HWY_INLINE void RowTermRangeOf(const RowTermCall<T>& call, Index first, Index last) {
   Scratch scratch;
-  VisitTileScore(call.problem, [&](const auto& score) HWY_ATTR {
+  VisitScore(call.problem, [&](const auto& score) HWY_ATTR {
     RowTerm block(call, score, &scratch);
     for (Index task = first; task < last; ++task) block.Run(call.blocks[task]);
   });

@@ -27,6 +27,24 @@ namespace regard::engine::HWY_NAMESPACE {
 template <typename T>
 inline constexpr T kMinusInfinity = -std::numeric_limits<T>::infinity();
 
+// The largest of whole vectors first <= x < end, in lanes; four at a time, since each waits for the one
+// before.
+template <typename T>
+HWY_INLINE Vector<T> LargestOf(const T* s, std::size_t first, std::size_t end) {
+  const Lanes<T> d;
+  constexpr std::size_t kLanes = LanesOf<T>();
+  auto m0 = hn::Set(d, kMinusInfinity<T>), m1 = m0, m2 = m0, m3 = m0;
+  std::size_t x = first;
+  for (; x + 4 * kLanes <= end; x += 4 * kLanes) {
+    m0 = hn::Max(m0, hn::Load(d, s + x));
+    m1 = hn::Max(m1, hn::Load(d, s + x + kLanes));
+    m2 = hn::Max(m2, hn::Load(d, s + x + 2 * kLanes));
+    m3 = hn::Max(m3, hn::Load(d, s + x + 3 * kLanes));
+  }
+  for (; x < end; x += kLanes) m0 = hn::Max(m0, hn::Load(d, s + x));
+  return hn::Max(hn::Max(m0, m1), hn::Max(m2, m3));
+}
+
 // A row's allowed keys lie in lo <= x < hi, x counted from the tile's first key.
 struct RowRange {
   std::size_t lo = 0, hi = 0;
@@ -51,6 +69,7 @@ class ScoreTile {
   // two differ by more than a sum.
   ScoreTile(const Problem<T>& problem, bool with_slope, Scratch* scratch)
       : p_(problem),
+        form_(KeyFormOf(problem)),
         D_(static_cast<std::size_t>(p_.D)),
         q_stride_(static_cast<std::size_t>(Padded(p_.D))),
         plain_(p_.score != ScoreKind::kCosine && (p_.score != ScoreKind::kDot || p_.scale > 0) &&
@@ -73,6 +92,7 @@ class ScoreTile {
   T exponent_scale() const { return static_cast<T>(factor() * kLog2E); }
   // Scores are the raw ones, but for a factor.
   bool plain() const { return plain_; }
+  const KeyForm<T>& form() const { return form_; }
   const RowBlock& block() const { return block_; }
   std::size_t rows() const { return static_cast<std::size_t>(block_.rows()); }
   T* s(std::size_t row) const { return s_ + row * kStride; }
@@ -112,9 +132,9 @@ class ScoreTile {
       T* to = q_ + r * q_stride_;
       CopyRow(from, D_, q_stride_, to);
       if constexpr (!Score::kProduct) {
-        wide_rows_[r] = static_cast<std::uint8_t>(IsWide(from, D_, Score::kWidest));
+        wide_rows_[r] = static_cast<std::uint8_t>(IsWide(from, D_, form_.widest));
         if (wide_rows_[r]) std::fill(to, to + D_, T(0)), any_wide_row_ = true;
-        if constexpr (Score::kExponentials) Exponentiate(to, q_stride_);
+        if (form_.exponentials) Exponentiate(to, q_stride_);
       }
     }
   }
@@ -123,7 +143,7 @@ class ScoreTile {
   const T* OwnQuery(std::size_t r) const { return RowsOf(p_.q, block_.b, head(r))[query(r)]; }
   // The parameter of the score for the block's rows, [D].
   const T* parameter() const { return p_.parameter.data == nullptr ? nullptr : &p_.parameter(block_.h0, 0); }
-  // Of the tile's keys, those that are wide; null: none. Set by Compute.
+  // Whether a query of the block or a key of the tile that was computed is wide: see KeyForm.
   bool any_wide() const { return any_wide_row_ || any_wide_key_; }
   bool IsWidePair(std::size_t r, std::size_t x) const { return wide_rows_[r] || wide_keys_[x]; }
 
@@ -320,6 +340,7 @@ class ScoreTile {
   }
 
   const Problem<T>& p_;
+  KeyForm<T> form_;
   std::size_t D_, q_stride_;
   bool plain_;
   bool pairwise_ = false;

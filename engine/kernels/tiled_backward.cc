@@ -23,7 +23,7 @@
 // After highway.h, which these need.
 #include "engine/kernels/bias_gradient-inl.h"
 #include "engine/kernels/tile-inl.h"
-#include "engine/policies/tile_scores-inl.h"
+#include "engine/policies/scores-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace regard::engine::HWY_NAMESPACE {
@@ -104,14 +104,12 @@ class TiledBackward {
     const Index j1 = std::min(j0 + kTileKeys, p_.S);
     const auto count = static_cast<std::size_t>(j1 - j0);
     const Rows<T> k = RowsOf(p_.k, b_, g_), v = RowsOf(p_.v, b_, g_);
-    PackPanels(k[j0], k.stride, count, D_, key_panels_);
+    PackKeys(k[j0], k.stride, count, D_, tile_.form(), key_panels_, wide_keys_);
     PackPanels(v[j0], v.stride, count, E_, value_panels_);
     for (std::size_t x = 0; x < count; ++x) {
       Copy(k[j0 + static_cast<Index>(x)], D_, d_width_, keys_ + x * d_width_);
     }
     if constexpr (!Score::kProduct) {
-      TakeOutWide(k[j0], k.stride, count, D_, Score::kWidest, key_panels_, wide_keys_);
-      if constexpr (Score::kExponentials) Exponentiate(key_panels_, PanelsSize<T>(count, D_));
       std::fill(dk_panels_, dk_panels_ + PanelsSize<T>(count, D_), T(0));
     }
     std::fill(dk_, dk_ + count * d_width_, T(0));
@@ -383,7 +381,7 @@ class TiledBackward {
     }
   }
 
-  // The same with dropout, dweights, or the row term taken from the row itself.
+  // As in Differentiate, with dropout, dweights, or the row term taken from the row itself.
   HWY_NOINLINE void GeneralRow(std::size_t r, Vector<T> scale, Vector<T> shift, T rest) {
     const Lanes<T> d;
     constexpr std::size_t kLanes = LanesOf<T>();
@@ -557,7 +555,7 @@ class TiledBackward {
 template <typename T>
 HWY_INLINE void TiledBackwardRangeOf(const TiledBackwardCall<T>& call, Index first, Index last) {
   Scratch scratch;
-  VisitTileScore(call.problem, [&](const auto& score) HWY_ATTR {
+  VisitScore(call.problem, [&](const auto& score) HWY_ATTR {
     TiledBackward block(call, score, &scratch);
     for (Index task = first; task < last; ++task) block.Run(call.Task(task));
   });

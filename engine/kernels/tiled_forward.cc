@@ -19,7 +19,7 @@
 #include "hwy/highway.h"
 // After highway.h, which these need.
 #include "engine/kernels/tile-inl.h"
-#include "engine/policies/tile_scores-inl.h"
+#include "engine/policies/scores-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace regard::engine::HWY_NAMESPACE {
@@ -158,6 +158,7 @@ class TiledForward {
     at_ = Operands();
     at_.key_panels = call_.keys.Tile(b, g, n);
     at_.wide = call_.keys.Wide(b, g, n);
+    if (call_.shifts != nullptr) return;  // no values
     if (narrow_) at_.value_panels = call_.value_panels.Tile(b, g, n);
     if (!narrow_) at_.values = call_.values.Row(b, g, tile_.j0());
     at_.value_stride = static_cast<std::size_t>(call_.values.stride);
@@ -170,11 +171,8 @@ class TiledForward {
     const auto D = static_cast<std::size_t>(p_.D), E = static_cast<std::size_t>(p_.E);
     const Rows<T> k = RowsOf(p_.k, b, g), v = RowsOf(p_.v, b, g);
     at_ = here_;
-    PackPanels(k[j0], k.stride, count, D, at_.key_panels);
-    if constexpr (!Score::kProduct) {
-      TakeOutWide(k[j0], k.stride, count, D, Score::kWidest, at_.key_panels, at_.wide);
-      if constexpr (Score::kExponentials) Exponentiate(at_.key_panels, PanelsSize<T>(count, D));
-    }
+    PackKeys(k[j0], k.stride, count, D, tile_.form(), at_.key_panels, at_.wide);
+    if (call_.shifts != nullptr) return;  // no values
     if (at_.spoilt != nullptr) {
       bool any = false;
       for (std::size_t x = 0; x < count; ++x) {
@@ -234,22 +232,6 @@ class TiledForward {
     if (group.lo < first) std::fill(s + group.lo, s + first, T(0));
     if (end < group.hi) std::fill(s + end, s + group.hi, T(0));
     if (p_.dropout.active()) Drop(r);
-  }
-
-  // In lanes; four at a time, since each waits for the one before.
-  static HWY_INLINE Vector<T> LargestOf(const T* s, std::size_t first, std::size_t end) {
-    const Lanes<T> d;
-    constexpr std::size_t kLanes = LanesOf<T>();
-    auto m0 = hn::Set(d, kMinusInfinity<T>), m1 = m0, m2 = m0, m3 = m0;
-    std::size_t x = first;
-    for (; x + 4 * kLanes <= end; x += 4 * kLanes) {
-      m0 = hn::Max(m0, hn::Load(d, s + x));
-      m1 = hn::Max(m1, hn::Load(d, s + x + kLanes));
-      m2 = hn::Max(m2, hn::Load(d, s + x + 2 * kLanes));
-      m3 = hn::Max(m3, hn::Load(d, s + x + 3 * kLanes));
-    }
-    for (; x < end; x += kLanes) m0 = hn::Max(m0, hn::Load(d, s + x));
-    return hn::Max(hn::Max(m0, m1), hn::Max(m2, m3));
   }
 
   HWY_NOINLINE void Raise(std::size_t r, T largest) {
@@ -401,7 +383,7 @@ class TiledForward {
 template <typename T>
 HWY_INLINE void TiledForwardRangeOf(const TiledForwardCall<T>& call, Index first, Index last) {
   Scratch scratch;
-  VisitTileScore(call.problem, [&](const auto& score) HWY_ATTR {
+  VisitScore(call.problem, [&](const auto& score) HWY_ATTR {
     TiledForward block(call, score, &scratch);
     for (Index task = first; task < last; ++task) block.Run(task);
   });
@@ -410,7 +392,7 @@ HWY_INLINE void TiledForwardRangeOf(const TiledForwardCall<T>& call, Index first
 template <typename T>
 HWY_INLINE void MergeForwardRangeOf(const TiledForwardCall<T>& call, Index first, Index last) {
   Scratch scratch;
-  VisitTileScore(call.problem, [&](const auto& score) HWY_ATTR {
+  VisitScore(call.problem, [&](const auto& score) HWY_ATTR {
     TiledForward block(call, score, &scratch);
     for (Index n = first; n < last; ++n) block.Merge(n);
   });

@@ -1,8 +1,5 @@
-// s = -1/2 |a ∘ z|²,  z = q - k;  ds/dq = -a² z,  ds/dk = a² z,  ds/da = -a z²
-// Taken as differences, so that nothing cancels where q and k are close.
-//
-// Compact kernels: s = log K(u),  u² = |a ∘ z|²;  ds/dq = r a² z,  ds/dk = -r a² z,  ds/da = r a z², where
-// r = (log K)'(u) / u. What is outside of the kernel does not exist.
+// s = -1/2 |a ∘ z|², z = q - k, on tiles, and its derivatives: as differences, so that nothing cancels where
+// q and k are close.
 #if defined(REGARD_ENGINE_POLICIES_GAUSSIAN_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef REGARD_ENGINE_POLICIES_GAUSSIAN_INL_H_
 #undef REGARD_ENGINE_POLICIES_GAUSSIAN_INL_H_
@@ -10,10 +7,9 @@
 #define REGARD_ENGINE_POLICIES_GAUSSIAN_INL_H_
 #endif
 
-#include <cmath>
+#include <limits>
 
-#include "engine/kernels/math-inl.h"
-#include "engine/kernels/problem.h"
+#include "engine/kernels/product-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace regard::engine::HWY_NAMESPACE {
@@ -21,83 +17,78 @@ namespace regard::engine::HWY_NAMESPACE {
 template <typename T>
 struct GaussianScore {
   using V = Vector<T>;
-  static constexpr std::size_t kCoefficients = 1;  // -ds
+  static constexpr bool kProduct = false;
+  static constexpr bool kNormed = false;
+  static constexpr bool kNeverPositive = true;
 
-  explicit GaussianScore(const Problem<T>&) {}
+  // One precision for all dimensions is taken out of the sum.
+  explicit GaussianScore(const Problem<T>& p) : shared(p.shared_precision) {}
 
-  HWY_INLINE V Term(V q, V k, V a, V sum) const {
-    const V az = hn::Mul(a, hn::Sub(q, k));
-    return hn::MulAdd(az, az, sum);
-  }
-
-  void Finish(const RowPlace&, const std::int32_t*, std::size_t n, T* s) const {
-    for (std::size_t at = 0; at < n; ++at) s[at] *= T(-0.5);
-  }
-
-  void Prepare(const RowPlace&, const std::int32_t*, std::size_t n, const T*, const T* ds,
-               T* const* c) const {
-    for (std::size_t at = 0; at < n; ++at) c[0][at] = -ds[at];
-  }
-
-  HWY_INLINE void Derivative(V q, V k, V a, V c0, V, V, V& dq, V& dk, V& da) const {
-    const V z = hn::Sub(q, k);
-    const V caz = hn::Mul(hn::Mul(c0, a), z);
-    dq = hn::MulAdd(caz, a, dq);
-    dk = hn::NegMulAdd(caz, a, dk);
-    da = hn::MulAdd(caz, z, da);
-  }
-};
-
-template <typename T>
-struct CompactScore : GaussianScore<T> {
-  using V = Vector<T>;
-  static constexpr std::size_t kCoefficients = 1;  // r ds
-
-  explicit CompactScore(const Problem<T>& problem) : GaussianScore<T>(problem), kernel(problem.kernel) {}
-
-  // NaN is not outside.
-  bool Outside(T u2) const { return kernel == CompactKernel::kBoxcar ? u2 > 1 : u2 >= 1; }
-
-  void Finish(const RowPlace&, const std::int32_t*, std::size_t n, T* s) const {
-    for (std::size_t at = 0; at < n; ++at) s[at] = LogKernel(s[at]);
-  }
-
-  T LogKernel(T u2) const {
-    switch (kernel) {
-      case CompactKernel::kBoxcar:
-        return u2 - u2;  // 0, or NaN
-      case CompactKernel::kTriangular:
-        return std::log(1 - std::sqrt(u2));
-      case CompactKernel::kEpanechnikov:
-        return std::log(1 - u2);
-      case CompactKernel::kTricube:
-        break;
+  template <std::size_t kM, std::size_t kN>
+  HWY_INLINE void BlockOf(const T* q, std::size_t q_stride, const T* panel, const T* a, std::size_t D, T* s,
+                          std::size_t stride) const {
+    const Lanes<T> d;
+    constexpr std::size_t kLanes = LanesOf<T>(), kWidth = kPanel<T>;
+    V sum[kM][kN];
+    HWY_UNROLL(3) for (std::size_t m = 0; m < kM; ++m) {
+      HWY_UNROLL(4) for (std::size_t n = 0; n < kN; ++n) sum[m][n] = hn::Zero(d);
     }
-    return 3 * std::log(1 - u2 * std::sqrt(u2));
-  }
-
-  void Prepare(const RowPlace&, const std::int32_t*, std::size_t n, const T* u2, const T* ds,
-               T* const* c) const {
-    for (std::size_t at = 0; at < n; ++at) c[0][at] = ds[at] * Slope(u2[at]);
-  }
-
-  // r. It is finite: where u² < 1, 1 - u is at least half of the last place of 1.
-  T Slope(T u2) const {
-    const T u = std::sqrt(u2);
-    switch (kernel) {
-      case CompactKernel::kBoxcar:
-        return 0;
-      case CompactKernel::kTriangular:
-        return u == 0 ? T(0) : -1 / (u * (1 - u));
-      case CompactKernel::kEpanechnikov:
-        return -2 / (1 - u2);
-      case CompactKernel::kTricube:
-        break;
+    for (std::size_t at = 0; at < D; ++at, panel += kWidth) {
+      V k[kN];
+      HWY_UNROLL(4) for (std::size_t n = 0; n < kN; ++n) k[n] = hn::Load(d, panel + n * kLanes);
+      const auto av = hn::Set(d, a[at]);
+      HWY_UNROLL(3) for (std::size_t m = 0; m < kM; ++m) {
+        const auto qv = hn::Set(d, q[m * q_stride + at]);
+        HWY_UNROLL(4) for (std::size_t n = 0; n < kN; ++n) {
+          const auto z = hn::Sub(qv, k[n]);
+          const auto az = shared ? z : hn::Mul(av, z);
+          sum[m][n] = hn::MulAdd(az, az, sum[m][n]);
+        }
+      }
     }
-    return -9 * u / (1 - u * u2);
+    const T a0 = D == 0 || !shared ? T(1) : a[0];
+    const auto factor = hn::Set(d, T(-0.5) * a0 * a0);
+    HWY_UNROLL(3) for (std::size_t m = 0; m < kM; ++m) {
+      HWY_UNROLL(4) for (std::size_t n = 0; n < kN; ++n) {
+        hn::Store(hn::Mul(factor, sum[m][n]), d, s + m * stride + n * kLanes);
+      }
+    }
   }
 
-  CompactKernel kernel;
+  HWY_INLINE void Finish(const RowPlace&, RowRange, T*) const {}
+
+  HWY_INLINE T Pair(const T* q, const T* k, const T* a, std::size_t D) const {
+    T s = 0;
+    for (std::size_t at = 0; at < D; ++at) {
+      const T az = a[at] * (q[at] - k[at]);
+      s += az * az;
+    }
+    return T(-0.5) * s;
+  }
+
+  HWY_INLINE void PairGradient(const T* q, const T* k, const T* a, std::size_t D, T ds, T* dq, T* dk,
+                               std::size_t dk_stride, double* da) const {
+    for (std::size_t at = 0; at < D; ++at) {
+      const T z = q[at] - k[at], g = ds * a[at] * a[at] * z;
+      dq[at] -= g;
+      dk[at * dk_stride] += g;
+      da[at] -= static_cast<double>(ds * a[at] * z * z);
+    }
+  }
+
+  // Of two vectors of pairs: g = ds z, what dq and dk are made of, and u = ds z², what da is made of.
+  HWY_INLINE void Gradient(V q, V k1, V k2, V ds1, V ds2, V& g1, V& g2, V& u1, V& u2) const {
+    const auto z1 = hn::Sub(q, k1), z2 = hn::Sub(q, k2);
+    g1 = hn::Mul(ds1, z1);
+    g2 = hn::Mul(ds2, z2);
+    u1 = hn::Mul(g1, z1);
+    u2 = hn::Mul(g2, z2);
+  }
+  static T QueryFactor(T a) { return -a * a; }
+  static T KeyFactor(T a) { return a * a; }
+  static double ParameterGradient(T a, double u_sum) { return -static_cast<double>(a) * u_sum; }
+
+  bool shared;
 };
 
 }  // namespace regard::engine::HWY_NAMESPACE

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <vector>
 
 namespace regard::engine {
 namespace {
@@ -152,18 +153,6 @@ void MaskRule::TakeAway(Index b, Index h, Index i, Index j0, Index j1, std::uint
   if (mask_.custom) mask_.custom->rows->TakeAway(PairRow{b, h, i, j0, j1 - j0}, allowed);
 }
 
-bool MaskRule::Allows(Index b, Index h, Index i, Index j) const {
-  if (mask_.exclude_self && i == j) return false;
-  if (mask_.segments && mask_.segments->query(b, i) != mask_.segments->key(b, j)) return false;
-  if (mask_.blocks && !mask_.blocks->map(b, h, i / mask_.blocks->query_size, j / mask_.blocks->key_size)) {
-    return false;
-  }
-  if (mask_.keep && !mask_.keep->keep(b, h, i, j)) return false;
-  std::uint8_t allowed = 1;
-  if (mask_.custom) mask_.custom->rows->TakeAway(PairRow{b, h, i, j, 1}, &allowed);
-  return allowed != 0;
-}
-
 std::size_t MaskRule::Keys(const Tile& t, TileClass tile_class, Index i, std::int32_t* keys) const {
   Range range{t.j0, t.j1};
   if (tile_class != TileClass::kFull) {
@@ -171,9 +160,12 @@ std::size_t MaskRule::Keys(const Tile& t, TileClass tile_class, Index i, std::in
     range = {std::max(range.begin, t.j0), std::min(range.end, t.j1)};
     if (range.begin >= range.end) return 0;
     if (pairwise_) {
+      std::vector<std::uint8_t> allowed(static_cast<std::size_t>(range.end - range.begin), 1);
+      TakeAway(t.b, t.h, i, range.begin, range.end, allowed.data());
       std::size_t n = 0;
       for (Index j = range.begin; j < range.end; ++j) {
-        if (Allows(t.b, t.h, i, j)) keys[n++] = static_cast<std::int32_t>(j - t.j0);
+        if (allowed[static_cast<std::size_t>(j - range.begin)])
+          keys[n++] = static_cast<std::int32_t>(j - t.j0);
       }
       return n;
     }

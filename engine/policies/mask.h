@@ -42,7 +42,6 @@ class MaskRule {
   TileClass ClassifySegments(const Tile& tile) const;
   TileClass ClassifyBlocks(const Tile& tile) const;
   TileClass ClassifyKeep(const Tile& tile) const;
-  bool Allows(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const;
 
   Mask mask_;
   std::int64_t S_;
