@@ -60,7 +60,8 @@ template <typename T>
 HWY_INLINE Vector<T> Exp(Vector<T> x) {
   const Lanes<T> d;
   if constexpr (std::is_same_v<T, double>) {
-    return hn::IfThenElse(hn::Eq(x, x), hn::Exp(d, x), x);
+    const auto number = hn::Eq(x, x);
+    return hn::IfThenElse(number, hn::Exp(d, hn::IfThenElseZero(number, x)), x);
   } else {
     // x = n ln 2 + r, |r| <= ln 2 / 2; n are the last bits of x / ln 2 + 1.5 * 2^23, and are added to the
     // exponent of exp(r). Its polynomial has the least error in units of the last place with exp(0) = 1.
