@@ -6,27 +6,15 @@
 #include <cmath>
 #include <cstdlib>
 #include <numeric>
-#include <unordered_map>
 
 #include "data/bleu_tokenize.h"
+#include "data/ngrams.h"
 #include "engine/base/error.h"
 
 namespace regard::data {
 namespace {
 
 using Tokens = std::vector<std::string>;
-using Counts = std::unordered_map<std::string, std::int64_t>;
-
-// Occurrences of each n-gram, its tokens joined by spaces (which no token has).
-Counts CountNgrams(const Tokens& tokens, std::size_t n) {
-  Counts counts;
-  for (std::size_t i = 0; i + n <= tokens.size(); ++i) {
-    std::string ngram = tokens[i];
-    for (std::size_t j = 1; j < n; ++j) ngram += ' ' + tokens[i + j];
-    ++counts[ngram];
-  }
-  return counts;
-}
 
 void CheckArguments(const std::vector<std::string>& hypotheses,
                     const std::vector<std::vector<std::string>>& references, const BleuOptions& options) {
@@ -65,11 +53,11 @@ void AddSentence(const std::string& hypothesis, const std::vector<std::string>& 
   score.reference_length += static_cast<std::int64_t>(
       std::min_element(reference_tokens.begin(), reference_tokens.end(), closer)->size());
   for (std::size_t n = 1; n <= static_cast<std::size_t>(options.max_order); ++n) {
-    std::vector<Counts> reference_counts;
+    std::vector<NgramCounts> reference_counts;
     for (const Tokens& reference : reference_tokens) reference_counts.push_back(CountNgrams(reference, n));
     for (const auto& [ngram, count] : CountNgrams(tokens, n)) {
       std::int64_t most = 0;
-      for (const Counts& counts : reference_counts) {
+      for (const NgramCounts& counts : reference_counts) {
         const auto found = counts.find(ngram);
         if (found != counts.end()) most = std::max(most, found->second);
       }
@@ -172,12 +160,7 @@ double SentenceBleu(const std::vector<std::string>& hypothesis, const std::vecto
   double score = std::exp(std::min(0.0, 1 - static_cast<double>(reference.size()) / length));
   const std::size_t orders = std::min(static_cast<std::size_t>(k), hypothesis.size());
   for (std::size_t n = 1; n <= orders; ++n) {
-    const Counts in_reference = CountNgrams(reference, n);
-    std::int64_t matches = 0;
-    for (const auto& [ngram, count] : CountNgrams(hypothesis, n)) {
-      const auto found = in_reference.find(ngram);
-      if (found != in_reference.end()) matches += std::min(count, found->second);
-    }
+    const std::int64_t matches = CommonNgrams(CountNgrams(hypothesis, n), CountNgrams(reference, n));
     const double precision = static_cast<double>(matches) / static_cast<double>(hypothesis.size() - n + 1);
     score *= std::pow(precision, std::pow(0.5, static_cast<double>(n)));
   }
