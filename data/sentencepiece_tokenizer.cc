@@ -14,6 +14,8 @@
 namespace regard::data {
 namespace {
 
+constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // SentencePiece writes a space so: U+2581
+
 // 64-bit FNV-1a: tells a model file that was cut short or changed from the one that was saved.
 std::string Checksum(std::string_view bytes) {
   std::uint64_t hash = 0xcbf29ce484222325u;
@@ -81,6 +83,25 @@ class SentencePieceTokenizer : public Tokenizer {
     return processor_.DecodeIds(kept);
   }
 
+  std::string Bytes(std::int64_t id, bool first) const override {
+    Check(id);
+    if (id == kPad || id == kBos || id == kEos) return "";
+    const std::string piece = processor_.IdToPiece(static_cast<int>(id));
+    if (processor_.IsByte(static_cast<int>(id))) {  // "<0xF0>"
+      return std::string(1, static_cast<char>(std::stoi(piece.substr(3, 2), nullptr, 16)));
+    }
+    std::string text;
+    for (std::size_t at = 0; at < piece.size();) {
+      const bool space = std::string_view(piece).substr(at).starts_with(kSpaceMark);
+      text += space ? ' ' : piece[at];
+      at += space ? kSpaceMark.size() : 1;
+    }
+    if (first && options_.space_before && text.starts_with(' ')) text.erase(0, 1);
+    return text;
+  }
+
+  bool EncodesByLine() const override { return !options_.space_before; }
+
   std::string PieceText(std::int64_t id) const override {
     Check(id);
     return processor_.IdToPiece(static_cast<int>(id));
@@ -111,6 +132,7 @@ std::unordered_map<std::string, std::string> TrainerArguments(const TokenizerOpt
       {"vocab_size", fmt::format("{}", options.vocabulary_size)},
       {"character_coverage", fmt::format("{}", options.character_coverage)},
       {"byte_fallback", yes_no(options.byte_fallback)},
+      {"add_dummy_prefix", yes_no(options.space_before)},
       {"split_digits", yes_no(options.split_digits)},
       {"hard_vocab_limit", "false"},
       {"pad_id", fmt::format("{}", kPad)},

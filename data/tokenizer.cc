@@ -13,6 +13,7 @@ namespace regard::data {
 
 NLOHMANN_JSON_SERIALIZE_ENUM(TokenizerKind, {{TokenizerKind::kWord, "word"},
                                              {TokenizerKind::kCharacters, "characters"},
+                                             {TokenizerKind::kBytes, "bytes"},
                                              {TokenizerKind::kSentencePiece, "sentencepiece"}})
 NLOHMANN_JSON_SERIALIZE_ENUM(WordSplitting, {{WordSplitting::kUnicode, "unicode"},
                                              {WordSplitting::kSpaces, "spaces"},
@@ -21,7 +22,7 @@ NLOHMANN_JSON_SERIALIZE_ENUM(SentencePieceModel,
                              {{SentencePieceModel::kUnigram, "unigram"}, {SentencePieceModel::kBpe, "bpe"}})
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TokenizerOptions, kind, lower_case, nfc, locale, min_count, max_size,
                                    splitting, split_digits, model, vocabulary_size, character_coverage,
-                                   byte_fallback)
+                                   byte_fallback, space_before)
 
 namespace {
 
@@ -94,14 +95,18 @@ std::unique_ptr<Tokenizer> Tokenizer::Load(const std::string& dir, const std::st
   std::unique_ptr<Tokenizer> tokenizer;
   std::int64_t size = 0;
   try {
-    const auto options = json.at("options").get<TokenizerOptions>();
+    // What was saved before an option came has its default.
+    nlohmann::json stored = TokenizerOptions{};
+    stored.update(json.at("options"));
+    const auto options = stored.get<TokenizerOptions>();
     // A name of an enumeration that is not known would read as its first one.
-    if (nlohmann::json(options) != json.at("options")) {
+    if (nlohmann::json(options) != stored) {
       throw Error(fmt::format("options {} are not this version's", json.at("options").dump()));
     }
     CheckOptions(options);
     size = json.at("size").get<std::int64_t>();
     tokenizer = options.kind == TokenizerKind::kSentencePiece ? LoadSentencePiece(dir, name, options, json)
+                : options.kind == TokenizerKind::kBytes       ? MakeByteTokenizer(options)
                                                               : VocabularyTokenizer::FromJson(options, json);
   } catch (const nlohmann::json::exception& error) {
     throw Error(fmt::format("{}: not a tokeniser file: {}", path, error.what()));
@@ -118,6 +123,7 @@ std::unique_ptr<Tokenizer> Tokenizer::Load(const std::string& dir, const std::st
 std::unique_ptr<Tokenizer> BuildTokenizer(const std::vector<std::string>& texts,
                                           const TokenizerOptions& options) {
   CheckOptions(options);
+  if (options.kind == TokenizerKind::kBytes) return MakeByteTokenizer(options);
   bool any = false;
   for (std::size_t i = 0; i < texts.size(); ++i) {
     if (const std::size_t at = FindInvalidUtf8(texts[i]); at != std::string_view::npos) {
@@ -133,12 +139,12 @@ std::unique_ptr<Tokenizer> BuildTokenizer(const std::vector<std::string>& texts,
 std::string TokenizerKindName(TokenizerKind kind) { return nlohmann::json(kind).get<std::string>(); }
 
 TokenizerKind TokenizerKindFromName(const std::string& name) {
-  for (const TokenizerKind kind :
-       {TokenizerKind::kWord, TokenizerKind::kCharacters, TokenizerKind::kSentencePiece}) {
+  for (const TokenizerKind kind : {TokenizerKind::kWord, TokenizerKind::kCharacters, TokenizerKind::kBytes,
+                                   TokenizerKind::kSentencePiece}) {
     if (TokenizerKindName(kind) == name) return kind;
   }
   throw UsageError(
-      fmt::format("tokeniser \"{}\" is not known; expected word, characters or sentencepiece", name));
+      fmt::format("tokeniser \"{}\" is not known; expected word, characters, bytes or sentencepiece", name));
 }
 
 }  // namespace regard::data

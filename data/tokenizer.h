@@ -23,7 +23,7 @@ struct Piece {
   std::int64_t id = kUnk;
 };
 
-enum class TokenizerKind { kWord, kCharacters, kSentencePiece };
+enum class TokenizerKind { kWord, kCharacters, kBytes, kSentencePiece };
 
 enum class WordSplitting {
   kSpaces,  // at spaces
@@ -53,6 +53,7 @@ struct TokenizerOptions {
   std::int64_t vocabulary_size = 8000;  // upper bound: fewer where the texts do not give so many pieces
   double character_coverage = 1.0;
   bool byte_fallback = false;  // unknown characters become byte tokens, 256 more pieces
+  bool space_before = true;  // a text starts with a space that decoding drops: words are the same everywhere
 };
 
 class Tokenizer {
@@ -67,9 +68,14 @@ class Tokenizer {
   // The ids of Pieces(text): no kBos, no kEos.
   std::vector<std::int64_t> Encode(std::string_view text) const;
   // The text of ids; kPad, kBos and kEos are left out, kUnk reads "<unk>". Words are joined by spaces,
-  // characters by nothing, SentencePiece exactly as they were. Throws regard::Error for an id outside
-  // 0..size()-1.
+  // characters by nothing, bytes and SentencePiece exactly as they were. Throws regard::Error for an id
+  // outside 0..size()-1.
   virtual std::string Decode(const std::vector<std::int64_t>& ids) const = 0;
+  // What one token adds to a text, first: when no other than kPad, kBos and kEos went before. Some tokens are
+  // not UTF-8 alone (bytes), so that only the bytes of several make a character: data/text_stream.h.
+  virtual std::string Bytes(std::int64_t id, bool first) const = 0;
+  // Whether the tokens of a text are those of its lines (each with its LF) one after the other.
+  virtual bool EncodesByLine() const { return true; }
   // What an axis shows for an id ("<eos>" for kEos). Throws regard::Error for an id outside 0..size()-1.
   virtual std::string PieceText(std::int64_t id) const = 0;
   std::vector<std::string> PieceTexts(const std::vector<std::int64_t>& ids) const;
@@ -82,12 +88,13 @@ class Tokenizer {
 };
 
 // Builds a tokeniser from texts: the same texts give the same vocabulary. Ids follow frequency, then byte
-// order (SentencePiece: its own order). Throws regard::UsageError for options that do not fit,
-// regard::Error when there is no text to build from.
+// order (SentencePiece: its own order; bytes: kReserved + byte, whatever the texts). Throws
+// regard::UsageError for options that do not fit, regard::Error when there is no text to build from.
 std::unique_ptr<Tokenizer> BuildTokenizer(const std::vector<std::string>& texts,
                                           const TokenizerOptions& options);
 
-// "word", "characters", "sentencepiece". The second throws regard::UsageError naming the known kinds.
+// "word", "characters", "bytes", "sentencepiece". The second throws regard::UsageError naming the known
+// kinds.
 std::string TokenizerKindName(TokenizerKind kind);
 TokenizerKind TokenizerKindFromName(const std::string& name);
 

@@ -30,6 +30,7 @@ class VocabularyTokenizer : public Tokenizer {
   std::int64_t size() const override { return vocabulary_.size(); }
   std::vector<Piece> Pieces(std::string_view text) const override;
   std::string Decode(const std::vector<std::int64_t>& ids) const override;
+  std::string Bytes(std::int64_t id, bool first) const override;
   std::string PieceText(std::int64_t id) const override { return vocabulary_.Token(id); }
   void Save(const std::string& dir, const std::string& name) const override;
 
@@ -37,6 +38,9 @@ class VocabularyTokenizer : public Tokenizer {
   TokenizerOptions options_;
   Vocabulary vocabulary_;
 };
+
+// Bytes as they are, well-formed UTF-8 or not: 256 tokens after the reserved ones.
+std::unique_ptr<Tokenizer> MakeByteTokenizer(const TokenizerOptions& options);
 
 std::unique_ptr<Tokenizer> BuildSentencePiece(const std::vector<std::string>& texts,
                                               const TokenizerOptions& options);

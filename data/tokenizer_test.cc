@@ -113,8 +113,56 @@ TEST(CharacterTokenizer, GraphemesWithSpaces) {
   EXPECT_EQ(tokenizer->Decode(tokenizer->Encode(text)), "a  b" + family + "\xC3\xA9");
 }
 
+Strings Sentences() {
+  Strings texts;
+  for (int i = 0; i < 400; ++i) {
+    texts.push_back("the third of March " + std::to_string(1970 + i % 100));
+    texts.push_back("le  " + std::to_string(i) + " f\xC3\xA9vrier d\xC3\xA9j\xC3\xA0 pass\xC3\xA9");
+  }
+  return texts;
+}
+
+TEST(ByteTokenizer, EveryByteIsAToken) {
+  TokenizerOptions options;
+  options.kind = TokenizerKind::kBytes;
+  const auto tokenizer = Build({}, options);
+  EXPECT_EQ(tokenizer->size(), kReserved + 256);
+  const std::string text = "a\xC3\xA9\n\xFF" + std::string(1, '\0');
+  EXPECT_THAT(tokenizer->Encode(text), ElementsAre(4 + 'a', 4 + 0xC3, 4 + 0xA9, 4 + '\n', 4 + 0xFF, 4));
+  EXPECT_EQ(tokenizer->Decode(tokenizer->Encode(text)), text);
+  EXPECT_THAT(Spans(*tokenizer, "\xC3\xA9"), ElementsAre("\xC3", "\xA9"));
+  EXPECT_THAT(Texts(*tokenizer, "e\xC3\xA9"), ElementsAre("e", "<0xC3>", "<0xA9>"));
+  EXPECT_EQ(tokenizer->Decode({kBos, 4 + 'a', kUnk, kEos, kPad}), "a<unk>");
+  EXPECT_THROW(tokenizer->Decode({260}), Error);
+  EXPECT_THROW(tokenizer->PieceText(-1), Error);
+}
+
+constexpr TokenizerKind kAllKinds[] = {TokenizerKind::kWord, TokenizerKind::kCharacters,
+                                       TokenizerKind::kBytes, TokenizerKind::kSentencePiece};
+
+TEST(Tokenizers, BytesOfTheTokensAreTheText) {
+  const std::string text = "  the 3rd  of f\xC3\xA9vrier \xE2\x82\xAC\n\nMarch ";
+  for (const auto kind : kAllKinds) {
+    for (const bool fallback : {false, true}) {
+      TokenizerOptions options;
+      options.kind = kind;
+      options.byte_fallback = fallback;
+      options.space_before = !fallback;
+      options.vocabulary_size = 340;
+      const auto tokenizer = Build(Sentences(), options);
+      std::vector<std::int64_t> ids = tokenizer->Encode(text);
+      std::string joined = tokenizer->Bytes(kBos, true);
+      for (std::size_t i = 0; i < ids.size(); ++i) joined += tokenizer->Bytes(ids[i], i == 0);
+      ids.insert(ids.begin(), kBos);
+      EXPECT_EQ(joined, tokenizer->Decode(ids));
+      EXPECT_NE(joined, "");
+      EXPECT_THROW(tokenizer->Bytes(tokenizer->size(), true), Error);
+    }
+  }
+}
+
 TEST(Tokenizers, EmptyTextHasNoPieces) {
-  for (const auto kind : {TokenizerKind::kWord, TokenizerKind::kCharacters, TokenizerKind::kSentencePiece}) {
+  for (const auto kind : kAllKinds) {
     TokenizerOptions options;
     options.kind = kind;
     options.vocabulary_size = 12;
@@ -139,19 +187,10 @@ TEST(Tokenizers, WrongOptionsAreNamed) {
   EXPECT_THAT(error([](auto& o) { o.max_size = 4; }), HasSubstr("max_size 4; expected"));
   EXPECT_THAT(error([](auto& o) { o.vocabulary_size = 1; }), HasSubstr("vocabulary_size 1; expected"));
   EXPECT_THAT(error([](auto& o) { o.character_coverage = 2; }), HasSubstr("character_coverage 2; expected"));
-  EXPECT_THAT(error([](auto& o) { o.locale = "!"; }), HasSubstr("locale \"!\""));
+  EXPECT_THAT(error([](auto& o) { o.locale += '!'; }), HasSubstr("locale \"!\""));
   EXPECT_THAT(ErrorOf([] { Build({"", " "}, {}); }), HasSubstr("no text to build from"));
   EXPECT_THAT(ErrorOf([] { Build({"a", "b\xFF"}, {}); }), HasSubstr("text 2 is not UTF-8 at byte 1"));
   EXPECT_THROW(TokenizerKindFromName("bpe"), UsageError);
-}
-
-Strings Sentences() {
-  Strings texts;
-  for (int i = 0; i < 400; ++i) {
-    texts.push_back("the third of March " + std::to_string(1970 + i % 100));
-    texts.push_back("le  " + std::to_string(i) + " f\xC3\xA9vrier d\xC3\xA9j\xC3\xA0 pass\xC3\xA9");
-  }
-  return texts;
 }
 
 TEST(SentencePiece, DecodesExactly) {
@@ -208,6 +247,29 @@ TEST(SentencePiece, ByteFallbackKnowsEveryCharacter) {
   EXPECT_EQ(at, text.size());
 }
 
+TEST(SentencePiece, WithoutASpaceBeforeLinesEncodeAlone) {
+  TokenizerOptions options;
+  options.kind = TokenizerKind::kSentencePiece;
+  options.vocabulary_size = 80;
+  EXPECT_FALSE(Build(Sentences(), options)->EncodesByLine());
+  options.space_before = false;
+  for (const auto model : {SentencePieceModel::kUnigram, SentencePieceModel::kBpe}) {
+    options.model = model;
+    Strings lines = Sentences();
+    std::string text;
+    for (std::string& line : lines) text += line += '\n';
+    const auto tokenizer = Build(lines, options);
+    ASSERT_TRUE(tokenizer->EncodesByLine());
+    std::vector<std::int64_t> joined;
+    for (const std::string& line : lines)
+      for (const std::int64_t id : tokenizer->Encode(line)) joined.push_back(id);
+    EXPECT_EQ(tokenizer->Encode(text), joined);
+    EXPECT_EQ(tokenizer->Decode(joined), text);
+    EXPECT_EQ(tokenizer->Decode(tokenizer->Encode("the March")), "the March");
+    EXPECT_NE(tokenizer->PieceText(tokenizer->Encode("the").front()).substr(0, 3), "\xE2\x96\x81");
+  }
+}
+
 TEST(SentencePiece, TooSmallAVocabularyIsAnError) {
   TokenizerOptions options;
   options.kind = TokenizerKind::kSentencePiece;
@@ -218,7 +280,7 @@ TEST(SentencePiece, TooSmallAVocabularyIsAnError) {
 class SavedTokenizer : public TestFolder {};
 
 TEST_F(SavedTokenizer, LoadsAsItWas) {
-  for (const auto kind : {TokenizerKind::kWord, TokenizerKind::kCharacters, TokenizerKind::kSentencePiece}) {
+  for (const auto kind : kAllKinds) {
     TokenizerOptions options;
     options.kind = kind;
     options.lower_case = true;
@@ -258,6 +320,7 @@ TEST_F(SavedTokenizer, BadFilesAreNamed) {
   EXPECT_THAT(changed("\"<bos>\"", "\"<s>\""), HasSubstr("token 1 of the vocabulary is not <bos>"));
   EXPECT_THAT(changed("\"size\": 6", "\"size\": 7"), HasSubstr("holds 6 tokens; expected the 7"));
   EXPECT_THAT(changed("\"unicode\"", "\"letters\""), HasSubstr("are not this version's"));
+  EXPECT_THAT(changed("\"nfc\"", "\"nfd\""), HasSubstr("are not this version's"));
 }
 
 TEST_F(SavedTokenizer, BrokenFilesNeverCrash) {

@@ -98,13 +98,14 @@ std::vector<Piece> VocabularyTokenizer::Pieces(std::string_view text) const {
 
 std::string VocabularyTokenizer::Decode(const std::vector<std::int64_t>& ids) const {
   std::string text;
-  for (const std::int64_t id : ids) {
-    const std::string& token = vocabulary_.Token(id);
-    if (id == kPad || id == kBos || id == kEos) continue;
-    if (options_.kind == TokenizerKind::kWord && !text.empty()) text += ' ';
-    text += token;
-  }
+  for (const std::int64_t id : ids) text += Bytes(id, text.empty());
   return text;
+}
+
+std::string VocabularyTokenizer::Bytes(std::int64_t id, bool first) const {
+  const std::string& token = vocabulary_.Token(id);
+  if (id == kPad || id == kBos || id == kEos) return "";
+  return options_.kind == TokenizerKind::kWord && !first ? ' ' + token : token;
 }
 
 void VocabularyTokenizer::Save(const std::string& dir, const std::string& name) const {
