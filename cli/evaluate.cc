@@ -23,7 +23,7 @@ namespace {
 struct EvaluateOptions {
   Common common;
   std::string run, data, target_file, output;
-  bool json = false, reverse = false, lower_case = false, replace_invalid = false;
+  bool json = false, reverse = false, lower_case = false, replace_invalid = false, stem = false;
   std::int64_t beam = 1, limit = 0, order = 2, batch_size = 64;
   double length_penalty = 1;
   std::string tokenize = "13a", smooth = "exp";
@@ -38,6 +38,13 @@ nlohmann::ordered_json BleuJson(const data::BleuScore& bleu) {
           {"signature", bleu.signature}};
 }
 
+nlohmann::ordered_json RougeJson(const data::Rouge& rouge) {
+  const auto json = [](const data::RougeScore& score) {
+    return nlohmann::ordered_json{{"precision", score.precision}, {"recall", score.recall}, {"f", score.f}};
+  };
+  return {{"rouge1", json(rouge.rouge1)}, {"rouge2", json(rouge.rouge2)}, {"rougeL", json(rouge.rougel)}};
+}
+
 double Share(std::int64_t part, std::int64_t whole) {
   return static_cast<double>(part) / static_cast<double>(whole);
 }
@@ -47,6 +54,9 @@ void PrintJson(const train::Evaluation& result, const EvaluateOptions& options, 
                                     {"sources", result.sources},
                                     {"bleu", BleuJson(result.bleu)},
                                     {"bleu_all", BleuJson(result.bleu_all)},
+                                    {"rouge", RougeJson(result.rouge)},
+                                    {"rouge_all", RougeJson(result.rouge_all)},
+                                    {"rouge_stems", options.stem},
                                     {"sentence_bleu", result.sentence_bleu},
                                     {"sentence_bleu_order", options.order},
                                     {"exact", result.exact},
@@ -56,10 +66,18 @@ void PrintJson(const train::Evaluation& result, const EvaluateOptions& options, 
   out.Print("{}\n", json.dump(2));
 }
 
+void PrintRouge(const char* name, const data::Rouge& rouge, const char* over, const EvaluateOptions& options,
+                Output& out) {
+  out.Print("{:<18}{:.3f} / {:.3f} / {:.3f}, F1{}, mean over {}\n", name, rouge.rouge1.f, rouge.rouge2.f,
+            rouge.rougel.f, options.stem ? " of stems" : "", over);
+}
+
 void PrintTable(const train::Evaluation& result, const EvaluateOptions& options, Output& out) {
   out.Print("{:<18}{}, {}\n", "data", Count(result.pairs, "pair"), Count(result.sources, "distinct source"));
   out.Print("{:<18}{:.2f}   {}\n", "BLEU", result.bleu.score, result.bleu.signature);
   out.Print("{:<18}{:.2f}   {}\n", "BLEU, all refs", result.bleu_all.score, result.bleu_all.signature);
+  PrintRouge("ROUGE-1/2/L", result.rouge, "pairs", options, out);
+  PrintRouge("ROUGE, all refs", result.rouge_all, "sources", options, out);
   out.Print("{:<18}{:.3f}, mean over pairs\n", fmt::format("sentence BLEU-{}", options.order),
             result.sentence_bleu);
   out.Print("{:<18}{:.1f} %, {} of {}\n", "exact match", 100 * Share(result.exact, result.pairs),
@@ -102,6 +120,7 @@ void RunEvaluate(const EvaluateOptions& options) {
   evaluation.bleu.tokenize = options.tokenize;
   evaluation.bleu.lowercase = options.lower_case;
   evaluation.bleu.smooth = options.smooth;
+  evaluation.rouge.stem = options.stem;
   evaluation.sentence_order = static_cast<int>(options.order);
   const train::Evaluation result = train::Evaluate(run, pairs, evaluation);
   progress.Finish();
@@ -122,7 +141,9 @@ void AddEvaluate(CLI::App& app) {
       app, "evaluate",
       "Measure a trained model on sentence pairs\n\n"
       "BLEU is that of sacrebleu, with its signature: with the one target of each pair, and with all targets "
-      "of a source as its references. Sentence BLEU and exact match compare tokens.",
+      "of a source as its references. ROUGE is that of the rouge-score package, of several references the "
+      "best. "
+      "Sentence BLEU and exact match compare tokens.",
       "regard evaluate runs/mine test.tsv\n"
       "regard evaluate runs/mine test.tsv --beam 4 --json --output translations.txt");
   AddText(command, "RUN", "", options->run, "Folder of the trained model")->required();
@@ -142,6 +163,7 @@ void AddEvaluate(CLI::App& app) {
   AddChoice(command, "--tokenize", options->tokenize, {"13a", "intl", "char", "none"}, "BLEU's tokens");
   AddChoice(command, "--smooth", options->smooth, {"exp", "floor", "add-k", "none"}, "BLEU's smoothing");
   AddFlag(command, "--lower-case", options->lower_case, "BLEU ignores case");
+  AddFlag(command, "--stem", options->stem, "ROUGE compares stems of English words (Porter's)");
   AddFlag(command, "--reverse", options->reverse, "The model translates from target to source");
   AddFlag(command, "--replace-invalid", options->replace_invalid, "Read what is not UTF-8 as U+FFFD");
   AddCommon(command, options->common);

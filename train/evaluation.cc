@@ -59,6 +59,8 @@ Evaluation Evaluate(TranslationRun& run, const std::vector<data::Pair>& pairs,
   result.bleu = data::CorpusBleu(result.translations, references, options.bleu);
   result.sources = static_cast<std::int64_t>(distinct.size());
   result.bleu_all = data::CorpusBleu(distinct, all_references, options.bleu);
+  result.rouge = data::CorpusRouge(result.translations, references, options.rouge);
+  result.rouge_all = data::CorpusRouge(distinct, all_references, options.rouge);
   return result;
 }
 

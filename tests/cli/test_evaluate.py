@@ -1,8 +1,9 @@
-"""regard evaluate: its figures against sacrebleu's and the definitions."""
+"""regard evaluate: its figures against sacrebleu's, rouge-score's and the definitions."""
 import json
 
 import pytest
 import sacrebleu
+from rouge_score.rouge_scorer import RougeScorer
 from .conftest import LESSON, fail, succeed, write_pairs
 
 
@@ -38,11 +39,34 @@ def test_corpus_bleu_is_sacrebleus(learned, references, tmp_path):
     assert result["bleu_all"]["signature"].startswith("nrefs:var|case:mixed|eff:no|tok:13a|smooth:exp|version:")
 
 
+@pytest.mark.parametrize("stem", [False, True])
+def test_rouge_is_the_packages(learned, references, tmp_path, stem):
+    hypotheses = tmp_path / "hypotheses.txt"
+    result = json.loads(succeed("evaluate", learned, references, "--json", "-o", hypotheses,
+                                *(["--stem"] if stem else [])).stdout)
+    pairs = [line.split("\t") for line in references.read_text(encoding="utf-8").splitlines()]
+    translated, grouped = {}, {}
+    for (source, target), line in zip(pairs, hypotheses.read_text(encoding="utf-8").splitlines(), strict=True):
+        translated[source] = line
+        grouped.setdefault(source, []).append(target)
+    kinds = ["rouge1", "rouge2", "rougeL"]
+    scorer = RougeScorer(kinds, use_stemmer=stem)
+    one = [scorer.score(target, translated[source]) for source, target in pairs]
+    every = [scorer.score_multi(targets, translated[source]) for source, targets in grouped.items()]
+    assert result["rouge_stems"] is stem
+    for name, scores in (("rouge", one), ("rouge_all", every)):
+        for kind in kinds:
+            for n, figure in enumerate(("precision", "recall", "f")):
+                mean = sum(score[kind][n] for score in scores) / len(scores)
+                assert result[name][kind][figure] == pytest.approx(mean, abs=1e-9)
+    assert 0 < result["rouge"]["rougeL"]["f"] < result["rouge_all"]["rougeL"]["f"] < 1
+
+
 def test_what_is_known_by_heart_is_perfect(learned, lesson):
     result = json.loads(succeed("evaluate", learned, lesson, "--json").stdout)
     assert result["pairs"] == result["sources"] == 10
     assert result["exact_match"] == 1
-    assert result["sentence_bleu"] == 1
+    assert result["sentence_bleu"] == result["rouge"]["rouge1"]["f"] == 1
     assert 0 < result["loss"] < 0.1
     assert result["tokens"] == sum(len(target.split()) + 1 for _, target in LESSON)
 
