@@ -95,7 +95,8 @@ template <typename T>
 bool RunForward(const AttentionOptions<T>& options, const Problem<T>& p, const AttentionOutputs<T>& outputs,
                 const RowSums<T>* sums = nullptr) {
   const RowBlocks blocks(p);
-  const bool here = blocks.count == p.B * p.G, narrow = HasNarrowValues(p);
+  const bool small = sums == nullptr && IsSmall(p, outputs), narrow = HasNarrowValues(p);
+  const bool here = small || blocks.count == p.B * p.G;
   std::optional<PackedTensor<T>> keys, values;
   bool done = true;
   if (!here) {
@@ -115,6 +116,7 @@ bool RunForward(const AttentionOptions<T>& options, const Problem<T>& p, const A
                            here ? Panels<T>() : values->panels(),
                            blocks,
                            here,
+                           small,
                            ForwardParts(p, blocks)};
   if (sums != nullptr) {
     call.shifts = sums->shifts.data();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <memory>
@@ -22,13 +23,22 @@ struct Job {
   const std::function<void(std::int64_t)>& task;
   int helpers_wanted;
   std::atomic<std::int64_t> next{0};
-  int helpers_running = 0;  // guarded by the pool's mutex
+  std::atomic<int> helpers_running{0};  // written under the pool's mutex
   std::condition_variable helpers_left;
 
   void Work() {
     for (std::int64_t i = next++; i < count; i = next++) task(i);
   }
 };
+
+// Waits for a condition that is likely to hold soon: a sleeping thread takes as long to wake as a small call to
+// compute. Other threads that want the core have it.
+template <typename Condition>
+void WaitBriefly(const Condition& condition) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + std::chrono::microseconds(50);
+  while (!condition() && Clock::now() < end) std::this_thread::yield();
+}
 
 class Pool {
  public:
@@ -43,12 +53,17 @@ class Pool {
       const std::lock_guard lock(mutex_);
       Grow(threads - 1);
       jobs_.push_back(&job);
+      open_jobs_ = jobs_.size();
     }
     wake_.notify_all();
     job.Work();
     // Nothing is left to take: withdraw the job, and wait for the tasks that helpers still run.
     std::unique_lock lock(mutex_);
     if (const auto at = std::find(jobs_.begin(), jobs_.end(), &job); at != jobs_.end()) jobs_.erase(at);
+    open_jobs_ = jobs_.size();
+    lock.unlock();
+    WaitBriefly([&] { return job.helpers_running == 0; });
+    lock.lock();
     job.helpers_left.wait(lock, [&] { return job.helpers_running == 0; });
   }
 
@@ -77,16 +92,21 @@ class Pool {
       if (stop_) return;
       Job& job = *jobs_.front();
       if (++job.helpers_running; --job.helpers_wanted == 0) jobs_.pop_front();
+      open_jobs_ = jobs_.size();
       lock.unlock();
       job.Work();
       lock.lock();
       if (--job.helpers_running == 0) job.helpers_left.notify_all();
+      lock.unlock();
+      WaitBriefly([&] { return open_jobs_ > 0; });
+      lock.lock();
     }
   }
 
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Job*> jobs_;  // with room for helpers
+  std::atomic<std::size_t> open_jobs_{0};
   std::vector<std::thread> workers_;
   bool stop_ = false;
 };

@@ -1,5 +1,6 @@
-// 2^x for the softmax: float32 within 2 units in the last place (1.8 measured), 0 for x below -126 where the
-// result would not be a normal number; float64 as hn::Exp. -inf gives 0, NaN gives NaN.
+// 2^x for the softmax: float32 within 2 units in the last place (1.8 measured), 0 for x below -100, since the
+// products of numbers as close to 0 would not be normal, and slow; float64 as hn::Exp. -inf gives 0, NaN gives
+// NaN.
 #if defined(REGARD_ENGINE_KERNELS_EXP_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef REGARD_ENGINE_KERNELS_EXP_INL_H_
 #undef REGARD_ENGINE_KERNELS_EXP_INL_H_
@@ -14,6 +15,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace regard::engine::HWY_NAMESPACE {
 
+inline constexpr float kLeastExponent = -100;
 inline constexpr double kLog2E = 1.4426950408889634, kLn2 = 0.69314718055994531;
 
 // c0 + f (c1 + f (...)), highest power first.
@@ -59,14 +61,13 @@ HWY_INLINE Vector<T> Exp2(Vector<T> x) {
     const auto n = hn::Sub(x, f);
     const auto p =
         Horner(f, {0.00132257072f, 0.00967176352f, 0.0555089153f, 0.24022235f, 0.693146825f, 1.0f});
-    // Numbers that are not normal would be slow in all that follows.
-    const __mmask16 normal = _mm512_cmp_ps_mask(x.raw, _mm512_set1_ps(-126.0f), _CMP_NLT_UQ);
-    return Vector<float>{_mm512_maskz_scalef_ps(normal, p.raw, n.raw)};
+    const __mmask16 large = _mm512_cmp_ps_mask(x.raw, _mm512_set1_ps(kLeastExponent), _CMP_NLT_UQ);
+    return Vector<float>{_mm512_maskz_scalef_ps(large, p.raw, n.raw)};
 #else
     // x = n + f, |f| <= 1/2; n is read from the last bits of x + 1.5 * 2^23.
     const hn::RebindToSigned<Lanes<T> > di;
     const auto magic = hn::Set(d, 12582912.0f);
-    const auto small = hn::Lt(x, hn::Set(d, -126.0f));
+    const auto small = hn::Lt(x, hn::Set(d, kLeastExponent));
     const auto t = hn::Add(x, magic);
     const auto f = hn::Sub(x, hn::Sub(t, magic));
     const auto p = Horner(

@@ -94,6 +94,26 @@ TEST_P(Kernels, SizesAroundEdgesOfBlocksAndPanels) {
   }
 }
 
+// Few keys are computed a query to a lane: the edges of vectors and panels of queries, and of groups of keys.
+TEST_P(Kernels, FewKeys) {
+  const std::array masks = {
+      TestMask::kNone,           TestMask::kCausal,  TestMask::kCausalBottomRight, TestMask::kWindow,
+      TestMask::kWindowOneSided, TestMask::kLengths, TestMask::kLengthsPerQuery};
+  std::uint64_t seed = 700;
+  for (std::int64_t S : {1, 5, 6, 7, 17, 63, 64, 65}) {
+    for (std::int64_t L : {1, 15, 16, 17, 33, 64, 65, 97}) {
+      if (++seed % kEveryNth != 0) continue;
+      TestRandom r(seed);
+      Spec spec{.B = 2, .H = 2, .G = r.Below(2) + 1, .L = L, .S = S, .D = r.Below(20), .E = r.Below(70)};
+      spec.seed = seed;
+      spec.mask = masks[seed % masks.size()];
+      spec.layout = kLayouts[static_cast<std::size_t>(r.Below(4))];
+      spec.upstream_lse = r.Chance(0.5);
+      CheckBothTypes(spec);
+    }
+  }
+}
+
 TEST_P(Kernels, WidthsAroundVectorEdges) {
   std::uint64_t seed = 200;
   for (std::int64_t D : {0, 1, 3, 7, 8, 15, 16, 17, 33, 65, 257}) {

@@ -60,6 +60,11 @@ struct Problem {
   std::uint64_t dropout_seed = 0;
 
   bool soft() const { return normalizer == NormalizerKind::kSoftmax; }
+  // Scores are what the tiles' loops leave, but for a factor above 0.
+  bool plain() const {
+    return score != ScoreKind::kCosine && (score != ScoreKind::kDot || scale > 0) && !softcap &&
+           change == nullptr && !bias && slopes == nullptr;
+  }
   Index KeyHead(Index h) const { return h / group; }
   const T* ChangeParameters(Index h) const {
     return change_parameters.data + h * change_parameters.strides[0];

@@ -72,8 +72,7 @@ class ScoreTile {
         form_(KeyFormOf(problem)),
         D_(static_cast<std::size_t>(p_.D)),
         q_stride_(static_cast<std::size_t>(Padded(p_.D))),
-        plain_(p_.score != ScoreKind::kCosine && (p_.score != ScoreKind::kDot || p_.scale > 0) &&
-               !p_.softcap && p_.change == nullptr && !p_.bias && p_.slopes == nullptr),
+        plain_(p_.plain()),
         q_(scratch->Take<T>(kBlockRows * q_stride_)),
         s_(scratch->Take<T>(kBlockRows * kStride)),
         ranges_(scratch->Take<RowRange>(kBlockRows)),

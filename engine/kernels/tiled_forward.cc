@@ -12,12 +12,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "engine/kernels/tiled_forward.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "hwy/highway.h"
 // After highway.h, which these need.
+#include "engine/kernels/small-inl.h"
 #include "engine/kernels/tile-inl.h"
 #include "engine/policies/scores-inl.h"
 
@@ -383,9 +385,13 @@ class TiledForward {
 template <typename T>
 HWY_INLINE void TiledForwardRangeOf(const TiledForwardCall<T>& call, Index first, Index last) {
   Scratch scratch;
+  std::optional<SmallForward<T>> small;
+  if (call.small) small.emplace(call, &scratch);
   VisitScore(call.problem, [&](const auto& score) HWY_ATTR {
     TiledForward block(call, score, &scratch);
-    for (Index task = first; task < last; ++task) block.Run(task);
+    for (Index task = first; task < last; ++task) {
+      if (!small || !small->Run(task)) block.Run(task);
+    }
   });
 }
 

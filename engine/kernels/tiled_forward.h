@@ -15,6 +15,13 @@ bool HasNarrowValues(const Problem<T>& p) {
   return p.E <= 4;
 }
 
+// Whether a call is computed a query to a lane, by small-inl.h.
+template <typename T>
+bool IsSmall(const Problem<T>& p, const AttentionOutputs<T>& outputs) {
+  return RowBlocks(p).heads == 1 && p.S > 0 && p.S <= 64 && p.score == ScoreKind::kDot && p.plain() &&
+         !outputs.weights && !p.dropout.active() && !p.mask->pairwise();
+}
+
 template <typename T>
 struct TiledForwardCall {
   const Problem<T>& problem;
@@ -27,6 +34,7 @@ struct TiledForwardCall {
   // Where a tile is met by one block only, nothing is packed before: keys, values and value_panels have no
   // data, and each tile is packed where it is used.
   bool pack_here = false;
+  bool small = false;  // IsSmall, and all is wanted; with pack_here
 
   // Where there are few blocks, each is split into parts of its keys, whose states (`state_size` numbers
   // each) are then merged.
