@@ -1,6 +1,6 @@
 // 2^x for the softmax: float32 within 2 units in the last place (1.8 measured), 0 for x below -100, since the
-// products of numbers as close to 0 would not be normal, and slow; float64 as hn::Exp. -inf gives 0, NaN gives
-// NaN.
+// products of numbers as close to 0 would not be normal, and slow; float64 as hn::Exp. -inf gives 0, NaN
+// gives NaN.
 #if defined(REGARD_ENGINE_KERNELS_EXP_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef REGARD_ENGINE_KERNELS_EXP_INL_H_
 #undef REGARD_ENGINE_KERNELS_EXP_INL_H_
