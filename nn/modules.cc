@@ -3,16 +3,16 @@
 #include <limits>
 
 #include "engine/base/error.h"
+#include "nn/run_attend.h"
 
 namespace regard::nn {
-namespace {
+namespace internal {
 
-double CheckedDropout(double dropout) {
-  if (dropout >= 0 && dropout < 1) return dropout;
-  throw Error("dropout is " + std::to_string(dropout) + "; expected 0 <= dropout < 1");
+double CheckedDropout(double probability) {
+  if (probability >= 0 && probability < 1) return probability;
+  throw Error("dropout is " + std::to_string(probability) + "; expected 0 <= dropout < 1");
 }
 
-// A seed from torch's generator, so that torch::manual_seed rules it.
 std::int64_t DrawSeed() {
   return torch::randint(std::numeric_limits<std::int64_t>::max(), {1}, torch::kLong).item<std::int64_t>();
 }
@@ -27,7 +27,9 @@ Context RunAttend(const torch::Tensor& q, const torch::Tensor& k, const torch::T
   return {result.out, result.weights};
 }
 
-}  // namespace
+}  // namespace internal
+
+using internal::RunAttend;
 
 torch::Tensor MaskedSoftmax(const torch::Tensor& scores, const torch::Tensor& lengths) {
   if (!lengths.defined()) return torch::softmax(scores, -1);
@@ -45,7 +47,7 @@ torch::Tensor MaskedSoftmax(const torch::Tensor& scores, const torch::Tensor& le
 
 AdditiveAttentionImpl::AdditiveAttentionImpl(std::int64_t query_size, std::int64_t key_size,
                                              std::int64_t hidden_size, double dropout)
-    : dropout_(CheckedDropout(dropout)) {
+    : dropout_(internal::CheckedDropout(dropout)) {
   const auto linear = [](std::int64_t in, std::int64_t out) {
     return torch::nn::Linear(torch::nn::LinearOptions(in, out).bias(false));
   };
@@ -79,7 +81,8 @@ void AdditiveAttentionImpl::pretty_print(std::ostream& stream) const {
          << ", dropout=" << dropout_ << ")";
 }
 
-DotProductAttentionImpl::DotProductAttentionImpl(double dropout) : dropout_(CheckedDropout(dropout)) {}
+DotProductAttentionImpl::DotProductAttentionImpl(double dropout)
+    : dropout_(internal::CheckedDropout(dropout)) {}
 
 Context DotProductAttentionImpl::forward(const torch::Tensor& queries, const torch::Tensor& keys,
                                          const torch::Tensor& values, const torch::Tensor& lengths,

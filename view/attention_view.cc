@@ -110,4 +110,19 @@ void Validate(const AttentionDocument& document) {
   }
 }
 
+AttentionDocument GridFromWeights(const std::string& title, std::span<const float> weights,
+                                  std::span<const std::int64_t, 4> shape, const GridLabels& labels) {
+  AttentionDocument document;
+  document.title = title;
+  document.panels = PanelsFromWeights("", weights, shape, labels.queries, labels.keys);
+  document.columns = shape[1];
+  const std::vector<std::string> rows = Labels(labels.row_titles, shape[0], "row", shape);
+  const std::vector<std::string> columns = Labels(labels.column_titles, shape[1], "column", shape);
+  for (std::size_t i = 0; i < document.panels.size(); ++i) {
+    const std::string &row = rows[i / columns.size()], &column = columns[i % columns.size()];
+    document.panels[i].title = row.empty() || column.empty() ? row + column : row + ", " + column;
+  }
+  return document;
+}
+
 }  // namespace regard::view

@@ -28,6 +28,7 @@ struct AttentionDocument {
   std::string query_axis = "target";  // what a row stands for
   std::string key_axis = "source";    // what a column stands for
   std::vector<AttentionPanel> panels;
+  std::int64_t columns = 0;  // panels side by side; 0: as many as there is room for
 };
 
 // Panels of weights of rank 1 [S], 2 [L, S], 3 [H, L, S] or 4 [B, H, L, S], one for each matrix, titled
@@ -38,6 +39,16 @@ std::vector<AttentionPanel> PanelsFromWeights(const std::string& title, std::spa
                                               std::span<const std::int64_t> shape,
                                               const std::vector<std::string>& queries,
                                               const std::vector<std::string>& keys);
+
+// A grid of weights [rows, columns, L, S], layers by heads for example: a panel for each matrix, titled
+// "ROW, COLUMN", `columns` of them side by side. Labels as in PanelsFromWeights; an empty `row_titles` or
+// `column_titles` numbers them from 0. Throws Error where something does not fit the shape.
+struct GridLabels {
+  std::vector<std::string> row_titles, column_titles;  // of the grid
+  std::vector<std::string> queries, keys;              // of every matrix
+};
+AttentionDocument GridFromWeights(const std::string& title, std::span<const float> weights,
+                                  std::span<const std::int64_t, 4> shape, const GridLabels& labels);
 
 // Throws Error naming the panel and both counts where labels, weights and mask do not fit together, or when
 // there is no panel. Everything below calls it.

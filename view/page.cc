@@ -112,6 +112,7 @@ json DocumentJson(const AttentionDocument& document) {
   return {{"title", ValidUtf8(document.title)},
           {"queryAxis", ValidUtf8(document.query_axis)},
           {"keyAxis", ValidUtf8(document.key_axis)},
+          {"columns", document.columns},
           {"range", {range.low, range.high}},
           {"ramps", {{"light", RampJson(kLightRamp)}, {"dark", RampJson(kDarkRamp)}}},
           {"panels", panels}};

@@ -196,9 +196,12 @@ std::string SvgDocument(const AttentionDocument& document) {
     width = std::max(width, 2 * kMargin + 11.0 * DisplayWidth(title));
     y += 40;
   }
+  std::int64_t in_line = 0;
   for (const AttentionPanel& panel : document.panels) {
     const Layout layout = LayoutOf(panel);
-    if (x > kMargin && x + layout.width > kRowWidth) {
+    const bool full = document.columns > 0 ? in_line == document.columns : x + layout.width > kRowWidth;
+    if (in_line > 0 && full) {
+      in_line = 0;
       x = kMargin;
       y += line + kGap;
       line = 0;
@@ -206,6 +209,7 @@ std::string SvgDocument(const AttentionDocument& document) {
     body += Group(x, y, PanelMarkup(document, panel, layout, range));
     width = std::max(width, x + layout.width + kMargin);
     line = std::max(line, layout.height);
+    ++in_line;
     x += layout.width + kGap;
   }
   y += line + kGap;

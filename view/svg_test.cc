@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cctype>
 #include <cmath>
 #include <regex>
@@ -49,6 +50,38 @@ testing::AssertionResult WellFormed(const std::string& xml) {
     }
   }
   return testing::AssertionSuccess();
+}
+
+TEST(SvgDocument, AGridKeepsItsColumns) {
+  const std::array<std::int64_t, 4> shape = {2, 3, 1, 2};
+  const std::vector<float> weights(12, 0.5F);
+  const AttentionDocument grid =
+      GridFromWeights("", weights, shape, {{"layer 1", "layer 2"}, {"a", "b", "c"}, {"q"}, {"x", "y"}});
+  ASSERT_EQ(grid.panels.size(), 6U);
+  EXPECT_EQ(grid.panels[4].title, "layer 2, b");
+  const std::string svg = SvgDocument(grid);
+  // The places of the panels: the fourth is below the first, the fifth below the second.
+  const std::regex place("translate\\(([0-9.]+) ([0-9.]+)\\)\">\n<text x=\"0.0\" y=\"12.0\"");
+  std::vector<std::pair<std::string, std::string>> places;
+  for (std::sregex_iterator it(svg.begin(), svg.end(), place), none; it != none; ++it) {
+    places.emplace_back((*it)[1], (*it)[2]);
+  }
+  ASSERT_EQ(places.size(), 6U);
+  EXPECT_EQ(places[3].first, places[0].first);
+  EXPECT_EQ(places[4].first, places[1].first);
+  EXPECT_EQ(places[0].second, places[2].second);
+  EXPECT_NE(places[3].second, places[2].second);
+}
+
+TEST(GridFromWeights, NamesAWrongNumberOfTitles) {
+  const std::array<std::int64_t, 4> shape = {2, 1, 1, 1};
+  const std::vector<float> weights(2, 1);
+  try {
+    (void)GridFromWeights("", weights, shape, {{"only one"}, {}, {}, {}});
+    FAIL();
+  } catch (const std::exception& error) {
+    EXPECT_THAT(error.what(), HasSubstr("1 row labels for 2 row"));
+  }
 }
 
 TEST(SvgDocument, IsWellFormedWhateverTheText) {

@@ -1,5 +1,7 @@
 // Writes the documents that the page's tests look at: view_samples DIRECTORY
+#include <array>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -141,6 +143,30 @@ AttentionDocument Long() {
           })}};
 }
 
+// Layers by heads: some look back by so many tokens, some at the first, some at all.
+AttentionDocument Grid() {
+  constexpr std::int64_t kLayers = 4, kHeads = 6, kTokens = 12;
+  std::vector<float> weights;
+  for (std::int64_t n = 0; n < kLayers * kHeads; ++n) {
+    const AttentionPanel panel = Panel("", Strings(kTokens), Strings(kTokens), [n](auto i, auto j) {
+      const auto back = static_cast<double>(i) - static_cast<double>(j);
+      if (back < 0) return -1e30;
+      return n % 3 == 0   ? -std::abs(back - static_cast<double>(n) / 6)
+             : n % 3 == 1 ? (j == 0 ? 3.0 : 0.0)
+                          : 0.1 * back;
+    });
+    weights.insert(weights.end(), panel.weights.begin(), panel.weights.end());
+  }
+  const std::array<std::int64_t, 4> shape = {kLayers, kHeads, kTokens, kTokens};
+  const Strings words = Words("the quick brown fox jumps over the lazy dog and runs away");
+  const Strings layers = {"layer 1", "layer 2", "layer 3", "layer 4"};
+  const Strings heads = {"head 1", "head 2", "head 3", "head 4", "head 5", "head 6"};
+  AttentionDocument document =
+      regard::view::GridFromWeights("Every head of a model", weights, shape, {layers, heads, words, words});
+  document.query_axis = "query", document.key_axis = "key";
+  return document;
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -159,6 +185,7 @@ int main(int count, char** arguments) {
       {"special", Special()},
       {"causal", Causal()},
       {"long", Long()},
+      {"grid", Grid()},
       {"pair",
        {"Two tokens", "query", "key",
         regard::view::PanelsFromWeights("", pair, std::vector<std::int64_t>{1, 1, 1, 2}, {"query"},

@@ -24,6 +24,7 @@ export interface Document {
   title: string;
   queryAxis: string;
   keyAxis: string;
+  columns: number; // panels side by side; 0: as many as there is room for
   range: Range; // shared by all panels
   ramps: {light: string[]; dark: string[]};
   panels: Panel[];

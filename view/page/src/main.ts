@@ -18,6 +18,7 @@ let current = 0;
 
 const kGap = 20; // pixels between cards
 const kPadding = 50; // pixels of a card that are not its content
+const kNarrowest = 320; // pixels of a card in a grid
 const main = element('main');
 const bar = element('div');
 
@@ -52,9 +53,13 @@ function render(): void {
   bar.replaceChildren(...(shared ? [colorBar(source.range, colors, caption)] : []));
   const shown = all ? views : [views[current]];
   const inside = main.clientWidth - parseFloat(getComputedStyle(main).paddingLeft) * 2;
-  const cards = all ? Math.max(1, Math.floor((inside + kGap) / (cardWidth() + kGap))) : 1;
-  main.style.gridTemplateColumns = all ? `repeat(${cards}, minmax(0, 1fr))` : 'minmax(0, max-content)';
-  const width = (inside - kGap * (cards - 1)) / cards - kPadding;
+  const room = Math.max(1, Math.floor((inside + kGap) / (cardWidth() + kGap)));
+  const cards = all ? source.columns || room : 1;
+  // A grid keeps its columns, and is wider than the window where it has to be.
+  const narrowest = cards > room ? `${kNarrowest}px` : '0';
+  main.style.gridTemplateColumns = all ? `repeat(${cards}, minmax(${narrowest}, 1fr))` : 'minmax(0, max-content)';
+  main.classList.toggle('grid', all && source.columns > 0);
+  const width = Math.max(cards > room ? kNarrowest : 0, (inside - kGap * (cards - 1)) / cards) - kPadding;
   for (const view of shown) {
     view.layout({
       colors,

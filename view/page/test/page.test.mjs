@@ -88,7 +88,7 @@ async function hover(page, panel, row, column, [rows, columns]) {
 const texts = (panel, selector) => panel.locator(selector).evaluateAll((found) => found.map((one) => one.textContent));
 
 test('every sample opens without a request, an error or a sideways scroll', options, async () => {
-  for (const name of ['date', 'sentence', 'many', 'hostile', 'special', 'causal', 'long', 'pair']) {
+  for (const name of ['date', 'sentence', 'many', 'hostile', 'special', 'causal', 'long', 'pair', 'grid']) {
     const page = await open(`${name}.html`);
     for (const width of [1280, 390]) {
       await page.setViewportSize({width, height: 900});
@@ -99,6 +99,22 @@ test('every sample opens without a request, an error or a sideways scroll', opti
     }
     await page.context().close();
   }
+});
+
+test('a grid keeps its columns at any width', options, async () => {
+  const page = await open('grid.html');
+  for (const width of [1280, 390]) {
+    await page.setViewportSize({width, height: 900});
+    await page.waitForTimeout(100);
+    const places = await page.locator('.panel').evaluateAll((panels) =>
+      panels.map((one) => one.getBoundingClientRect()).map((box) => [box.left, box.top]));
+    assert.equal(places.length, 24);
+    places.forEach(([left, top], i) => {
+      assert.ok(Math.abs(left - places[i % 6][0]) < 1, `panel ${i} at ${width} pixels`);
+      assert.ok(Math.abs(top - places[i - (i % 6)][1]) < 1, `panel ${i} at ${width} pixels`);
+    });
+  }
+  await page.context().close();
 });
 
 test('tokens that look like markup are shown letter by letter', options, async () => {
@@ -321,7 +337,7 @@ test('dark and light follow the system, or the choice', options, async () => {
 });
 
 test('the SVG is well formed, verbatim and without script', options, async () => {
-  for (const name of ['date', 'sentence', 'many', 'hostile', 'special', 'causal', 'long', 'pair']) {
+  for (const name of ['date', 'sentence', 'many', 'hostile', 'special', 'causal', 'long', 'pair', 'grid']) {
     const page = await open(`${name}.svg`);
     assert.equal(await page.locator('svg').count(), 1, name);
     assert.equal(await page.locator('parsererror, script, foreignObject, image').count(), 0);
