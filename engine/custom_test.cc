@@ -1,5 +1,5 @@
-// Parts of the caller's own, as regard/custom.h has them: against the built-in parts that they repeat,
-// against the formula in float64 and finite differences, and by the contract.
+// Masks and changes of the caller's own, as regard/custom.h has them: against the built-in parts that they
+// repeat, against the formula in float64 and finite differences, and by the contract.
 #include "regard/custom.h"
 
 #include <gmock/gmock.h>
@@ -7,11 +7,13 @@
 
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "engine/testing/case.h"
 #include "engine/testing/contract.h"
+#include "engine/testing/derivative.h"
 #include "engine/testing/targets.h"
 #include "regard/attention.h"
 
@@ -80,18 +82,9 @@ void ExpectSameResults(const Case<T>& a, const Case<T>& b) {
   ExpectNear(a.dq, b.dq, tolerance, "dq");
   ExpectNear(a.dk, b.dk, tolerance, "dk");
   ExpectNear(a.dv, b.dv, tolerance, "dv");
-}
-
-// The loss that Case's upstream gradients belong to.
-template <typename T>
-double Loss(const Case<T>& c) {
-  EXPECT_TRUE(c.Forward().ok());
-  double loss = 0;
-  for (std::int64_t n = 0; n < c.out.size(); ++n) loss += c.out.Element(n) * c.dout.Element(n);
-  if (c.spec.upstream_lse) {
-    for (std::int64_t n = 0; n < c.lse.size(); ++n) loss += c.lse.Element(n) * c.dlse.Element(n);
-  }
-  return loss;
+  ExpectNear(a.dbias, b.dbias, tolerance, "dbias");
+  ExpectNear(a.dw, b.dw, tolerance, "dw");
+  ExpectNear(a.dprecision, b.dprecision, tolerance, "dprecision");
 }
 
 // Runs both passes and gives the gradient of the change's parameters.
@@ -119,16 +112,20 @@ void LearnedAlibiIsAlibi(Spec spec) {
 }
 
 TEST_P(CustomOn, ALearnedSlopeIsAlibi) {
-  for (bool cosine : {false, true}) {
-    for (std::int64_t S : {0, 1, 7, 256, 600}) {
+  std::size_t n = 0;
+  for (std::int64_t S : {0, 1, 7, 256, 600}) {
+    for (TestScore score : kScores) {
+      if (score == TestScore::kTricube) continue;
       Spec spec = Long();
       spec.S = S;
-      spec.score = cosine ? TestScore::kCosine : TestScore::kScaledDot;
+      spec.score = score;
+      spec.normalizer = kNormalizers[n++ % kNormalizers.size()];
       spec.softcap = 0.7;  // comes before either
+      spec.bias_shape = {1, 2, 1, 2};
       spec.dropout = 0.1;
       spec.want_weights = true;
-      LearnedAlibiIsAlibi<float>(spec);
-      LearnedAlibiIsAlibi<double>(spec);
+      if (n % 2 == 0) LearnedAlibiIsAlibi<float>(spec);
+      if (n % 2 != 0) LearnedAlibiIsAlibi<double>(spec);
     }
   }
 }
@@ -145,27 +142,23 @@ TEST(Custom, AChangeMayBeASoftcap) {
   ExpectSameResults(own, custom);
 }
 
-TEST_P(CustomOn, TheGradientIsThatOfFiniteDifferences) {
+TEST_P(CustomOn, TheGradientOfAChangeIsThatOfFiniteDifferences) {
   for (bool shared : {false, true}) {
-    Spec spec{
-        .L = 9, .S = 300, .mask = TestMask::kCausalBottomRight, .want_weights = false, .upstream_lse = true};
-    const Case<double> c(spec);
-    Case<double> changed = c;
-    Tensor<double, 2> parameters = TestRandom(3).Values<double, 2>({shared ? 1 : spec.H, 2}, 0.5, 0.6);
-    changed.options.change = CustomChange<double>(Curved{}, parameters.view());
-    const Tensor<double, 2> gradient = RunWithChange(changed, parameters);
-    const auto check = [&](double& x, double derivative) {
-      const double step = 1e-5, before = x;
-      x = before + step;
-      const double up = Loss(changed);
-      x = before - step;
-      const double down = Loss(changed);
-      x = before;
-      EXPECT_NEAR((up - down) / (2 * step), derivative, 1e-8 * (1 + std::abs(derivative)));
-    };
-    for (std::int64_t n = 0; n < parameters.size(); ++n) check(parameters.Element(n), gradient.Element(n));
-    for (std::int64_t n = 0; n < 100; n += 7) check(changed.q.Element(n), changed.dq.Element(n));
-    for (std::int64_t n = 0; n < 2000; n += 101) check(changed.k.Element(n), changed.dk.Element(n));
+    for (const Normalizer& normalizer : kNormalizers) {
+      Spec spec{.L = 9, .S = 300, .mask = TestMask::kCausalBottomRight, .normalizer = normalizer};
+      spec.want_weights = false, spec.upstream_lse = true;
+      const Case<double> c(spec);
+      Case<double> changed = c;
+      Tensor<double, 2> parameters = TestRandom(3).Values<double, 2>({shared ? 1 : spec.H, 2}, 0.5, 0.6);
+      changed.options.change = CustomChange<double>(Curved{}, parameters.view());
+      const Tensor<double, 2> gradient = RunWithChange(changed, parameters);
+      for (std::int64_t n = 0; n < parameters.size(); ++n)
+        CheckDerivative(changed, parameters.Element(n), gradient.Element(n));
+      for (std::int64_t n = 0; n < 100; n += 7)
+        CheckDerivative(changed, changed.q.Element(n), changed.dq.Element(n));
+      for (std::int64_t n = 0; n < 2000; n += 101)
+        CheckDerivative(changed, changed.k.Element(n), changed.dk.Element(n));
+    }
   }
 }
 
@@ -236,8 +229,10 @@ TEST_P(CustomOn, WhatIsMaskedDoesNotExist) {
   struct Odd {
     bool operator()(const Pair& at) const { return at.j % 2 == 1; }
   };
+  std::size_t n = 0;
   for (float value : {kNaN, kInf, -kInf, 1e10f}) {
     Spec spec = Long();
+    spec.normalizer = kNormalizers[n++ % kNormalizers.size()];
     spec.softcap = 2;
     Case<float> zero(spec), other(spec);
     Tensor<float, 2> parameters({1, 2}, 0.5f);
@@ -351,6 +346,20 @@ TEST(Custom, ParametersOfTheWrongShapeAreNamed) {
   c.options.change.reset();
   EXPECT_EQ(AttentionBackward(c.options, c.Inputs(), c.Upstream(), gradients).message(),
             "dchange is asked for without a change");
+}
+
+TEST(Custom, RowsThatAreNullAreNamed) {
+  Case<float> c(Spec{});
+  c.options.score = CustomScore<float>(std::shared_ptr<const ScoreRows<float>>());
+  EXPECT_EQ(c.Forward().message(), "score CustomScore's rows is null; expected a ScoreRows");
+  EXPECT_EQ(AttentionBackward(c.options, c.Inputs(), c.Upstream(), AttentionGradients<float>()).message(),
+            "score CustomScore's rows is null; expected a ScoreRows");
+  c.options.score = ScaledDot{};
+  c.options.change = CustomChange<float>(std::shared_ptr<const ChangeRows<float>>());
+  EXPECT_EQ(c.Forward().message(), "change's rows is null; expected a ChangeRows");
+  c.options.change.reset();
+  c.options.mask.custom = CustomMask(std::shared_ptr<const MaskRows>());
+  EXPECT_EQ(c.Forward().message(), "mask custom's rows is null; expected a MaskRows");
 }
 
 }  // namespace

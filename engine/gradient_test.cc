@@ -11,7 +11,7 @@ namespace {
 
 // dL/dx of every input, against (L(x + step) - L(x - step)) / 2 step.
 TEST(Gradients, AreTheDifferencesOfTheLoss) {
-  for (int score = 0; score <= static_cast<int>(TestScore::kTricubePerDimension); ++score) {
+  for (int score = 0; score <= static_cast<int>(TestScore::kOwnDot); ++score) {
     for (const Normalizer& normalizer :
          {Normalizer(Softmax{}), Normalizer(Argmax{}), Normalizer(Sample{3})}) {
       Spec spec{.B = 1, .L = 3, .S = 5, .D = 4, .E = 3, .score = static_cast<TestScore>(score)};

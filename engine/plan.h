@@ -111,8 +111,12 @@ class Plan {
   }
   void SetScore(const Additive<T>& additive) {
     p_.score = ScoreKind::kAdditive;
-    p_.parameter = parameter_.Pack(additive.w);
-    if (additive.w.shape[0] == 1) p_.parameter.strides[0] = 0;
+    SetW(additive.w);
+  }
+  void SetScore(const CustomScore<T>& score) {
+    p_.score = ScoreKind::kCustom;
+    p_.custom = score.rows.get();
+    if (p_.custom->weighted()) SetW(score.w);
   }
   void SetScore(const Gaussian<T>& gaussian) {
     p_.score = ScoreKind::kGaussian;
@@ -122,6 +126,10 @@ class Plan {
     p_.score = ScoreKind::kCompact;
     p_.kernel = compact.kernel;
     SetPrecision(compact.precision);
+  }
+  void SetW(const TensorView<const T, 2>& w) {
+    p_.parameter = parameter_.Pack(w);
+    if (w.shape[0] == 1) p_.parameter.strides[0] = 0;
   }
   void SetPrecision(const TensorView<const T, 1>& a) {
     const Index each = a.shape[0] == 1 ? 0 : a.strides[0];  // 0: one number for every dimension
@@ -156,7 +164,7 @@ constexpr Index kMostChunks = 512;
 
 template <typename T>
 Chunks Bundle(const Problem<T>& p, Index tasks) {
-  const double term = p.score == ScoreKind::kAdditive ? 8 : 1;
+  const double term = p.score == ScoreKind::kAdditive || p.score == ScoreKind::kCustom ? 8 : 1;
   const double row =
       1000 + static_cast<double>(p.S) * (term * static_cast<double>(p.D) + static_cast<double>(p.E));
   const double work = static_cast<double>(p.B) * static_cast<double>(p.H) * static_cast<double>(p.L) * row;

@@ -151,6 +151,14 @@ const TensorView<const T, 1>* PrecisionOf(const Score<T>& score) {
   return nullptr;
 }
 
+// The w of a score; null: it has none.
+template <typename T>
+const TensorView<const T, 2>* WOf(const Score<T>& score) {
+  if (const auto* additive = std::get_if<Additive<T>>(&score)) return &additive->w;
+  const auto* custom = std::get_if<CustomScore<T>>(&score);
+  return custom != nullptr && custom->rows->weighted() ? &custom->w : nullptr;
+}
+
 bool Finite(double x) { return std::isfinite(x); }
 
 template <typename T>
@@ -162,12 +170,13 @@ void CheckScore(const Score<T>& score, const Sizes& n, Checker* check) {
                    "; expected a finite number");
     check->Require(cosine->eps > 0 && Finite(cosine->eps), "score Cosine has eps ", cosine->eps,
                    "; expected a number above 0");
-  } else if (const auto* additive = std::get_if<Additive<T>>(&score)) {
-    const auto& w = additive->w;
-    check->Sound("score Additive's w", w);
-    check->Require((w.shape[0] == n.H || w.shape[0] == 1) && w.shape[1] == n.D,
-                   "score Additive's w has shape ", w.shape, "; expected [H or 1, D] = [", n.H, " or 1, ",
-                   n.D, "]");
+  }
+  if (const auto* w = WOf(score)) {
+    const char* name =
+        std::holds_alternative<Additive<T>>(score) ? "score Additive's w" : "score CustomScore's w";
+    check->Sound(name, *w);
+    check->Require((w->shape[0] == n.H || w->shape[0] == 1) && w->shape[1] == n.D, name, " has shape ",
+                   w->shape, "; expected [H or 1, D] = [", n.H, " or 1, ", n.D, "]");
   }
   if (const auto* a = PrecisionOf(score)) {
     const char* name = std::holds_alternative<Gaussian<T>>(score) ? "score Gaussian's precision"
@@ -241,6 +250,11 @@ void CheckChange(Index count, const TensorView<T, 2>& parameters, const Sizes& n
 
 template <typename T>
 void CheckOptions(const AttentionOptions<T>& o, const Sizes& n, Checker* check) {
+  const auto* own = std::get_if<CustomScore<T>>(&o.score);
+  check->Require(own == nullptr || own->rows, "score CustomScore's rows is null; expected a ScoreRows");
+  check->Require(!o.change || o.change->rows, "change's rows is null; expected a ChangeRows");
+  check->Require(!o.mask.custom || o.mask.custom->rows, "mask custom's rows is null; expected a MaskRows");
+  if (!check->ok()) return;
   CheckScore(o.score, n, check);
   if (o.softcap) {
     check->Require(*o.softcap > 0 && Finite(*o.softcap), "softcap is ", *o.softcap,
@@ -321,11 +335,11 @@ Status ValidateBackward(const AttentionOptions<SumType<T>>& options, const Atten
     if (options.bias) check.Writable("dbias", *grads.dbias, options.bias->shape, "bias's shape");
   }
   if (grads.dw) {
-    const auto* additive = std::get_if<Additive<SumType<T>>>(&options.score);
-    check.Require(additive != nullptr, "dw is asked for with a score that has no w; it needs Additive");
-    if (additive) check.Writable("dw", *grads.dw, additive->w.shape, "w's shape");
+    const auto* w = WOf(options.score);
+    check.Require(w != nullptr,
+                  "dw is asked for with a score that has no w; it needs Additive or a CustomScore with one");
+    if (w != nullptr) check.Writable("dw", *grads.dw, w->shape, "w's shape");
   }
-  check.Require(!options.change || softmax, "a change is given; its gradient needs normalizer Softmax");
   if (grads.dchange) {
     check.Require(options.change.has_value(), "dchange is asked for without a change");
     if (options.change) {

@@ -191,7 +191,7 @@ TEST(Validate, UpstreamAndGradients) {
               HasSubstr("index[0, 0, 0] is 7; expected -1 to S - 1 = 6"));
   const Tensor<float, 2> dw({1, 6});
   EXPECT_THAT(BackwardMessage([&](auto*, auto* gradients) { gradients->dw = dw.view(); }),
-              HasSubstr("dw is asked for with a score that has no w; it needs Additive"));
+              HasSubstr("dw is asked for with a score that has no w; it needs Additive or a CustomScore"));
   const Tensor<float, 1> dprecision({1});
   EXPECT_THAT(
       BackwardMessage([&](auto*, auto* gradients) { gradients->dprecision = dprecision.view(); }),

@@ -24,7 +24,8 @@ template <typename T>
 KeyForm<T> KeyFormOf(const Problem<T>& p) {
   // Beyond 10, exp(2q) exp(2k) of two dimensions may overflow.
   if (p.score == ScoreKind::kAdditive) return {false, T(10), true};
-  if (p.score == ScoreKind::kGaussian) return {false, std::numeric_limits<T>::max(), false};
+  if (p.score == ScoreKind::kGaussian || p.score == ScoreKind::kCustom)
+    return {false, std::numeric_limits<T>::max(), false};
   return {};
 }
 

@@ -26,7 +26,7 @@ inline Index Padded(Index n) { return (n + kPad - 1) / kPad * kPad; }
 inline Index CeilDiv(Index a, Index b) { return a / b + (a % b != 0); }
 
 // Kinds of raw score. kDot is scaled dot product as well.
-enum class ScoreKind { kDot, kCosine, kAdditive, kGaussian, kCompact };
+enum class ScoreKind { kDot, kCosine, kAdditive, kGaussian, kCompact, kCustom };
 enum class NormalizerKind { kSoftmax, kArgmax, kSample };
 
 template <typename T>
@@ -38,13 +38,14 @@ struct Problem {
   TensorView<const T, 4> q, k, v;
 
   ScoreKind score = ScoreKind::kDot;
-  T scale = 1;                       // kDot, kCosine
-  T eps = 0;                         // kCosine
-  TensorView<const T, 2> parameter;  // kAdditive: w [H, D]; kGaussian: precision [H, D]; last stride 1
-  bool shared_precision = false;     // kGaussian: the same for every dimension
-  TensorView<const T, 3> q_norm;     // kCosine: [B, H, L]
-  TensorView<const T, 3> k_norm;     // kCosine: [B, G, S]
-  CompactKernel kernel{};            // kCompact: the parameter is as kGaussian's
+  T scale = 1;                           // kDot, kCosine
+  T eps = 0;                             // kCosine
+  TensorView<const T, 2> parameter;      // kAdditive: w [H, D]; kGaussian: precision [H, D]; last stride 1
+  bool shared_precision = false;         // kGaussian: the same for every dimension
+  TensorView<const T, 3> q_norm;         // kCosine: [B, H, L]
+  TensorView<const T, 3> k_norm;         // kCosine: [B, G, S]
+  CompactKernel kernel{};                // kCompact: the parameter is as kGaussian's
+  const ScoreRows<T>* custom = nullptr;  // kCustom: the parameter, if it has one, is as kAdditive's
 
   std::optional<T> softcap;
   const ChangeRows<T>* change = nullptr;

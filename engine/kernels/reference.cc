@@ -90,6 +90,8 @@ struct Pair {
   }
 
   C RawOf(const Compact<SumType<T>>& score) const { return LogOf(score.kernel, SquaredDistance(score)); }
+  // A caller's formula cannot be asked in C: a test gives the built-in score that it repeats.
+  C RawOf(const CustomScore<SumType<T>>&) const { return std::numeric_limits<C>::quiet_NaN(); }
 
   // Outside of a compact kernel there is no pair.
   bool Exists() const {
@@ -171,6 +173,7 @@ struct Pair {
       grads->dprecision[static_cast<std::size_t>(Dimension(score, d))] -= ds * a * z * z;
     }
   }
+  void DifferentiateOf(const CustomScore<SumType<T>>&, C, C*, C*, ReferenceGradients<C>*) const {}
   void DifferentiateOf(const Compact<SumType<T>>& score, C ds, C* dq, C* dk,
                        ReferenceGradients<C>* grads) const {
     const C u2 = SquaredDistance(score), u = std::sqrt(u2);

@@ -183,7 +183,13 @@ class TiledBackward {
       if (grads_.dq) AddQueries();
     } else {
       if (tile_.any_wide()) DifferentiateWidePairs();
-      for (std::size_t at = 0; at < D_; ++at) DifferentiateTerms(at);
+      for (std::size_t at = 0; at < D_; ++at) {
+        if constexpr (Score::kCustom) {
+          DifferentiateCustomTerms(at);
+        } else {
+          DifferentiateTerms(at);
+        }
+      }
     }
     if (call_.spoilt) AddSpoiltRows();
   }
@@ -521,6 +527,32 @@ class TiledBackward {
     if (parameter_sums_ != nullptr) {
       ParameterSums()[at] += score_.ParameterGradient(w, static_cast<double>(SumOf<T>(parameter)));
     }
+  }
+
+  // The same by the caller's loop, a panel at a time.
+  HWY_NOINLINE void DifferentiateCustomTerms(std::size_t at) {
+    const Lanes<T> d;
+    constexpr std::size_t kWidth = kPanel<T>;
+    const T w = tile_.parameter() == nullptr ? T(0) : tile_.parameter()[at];
+    HWY_ALIGN_MAX T query[kWidth], weight[kWidth];
+    double parameter = 0;
+    for (std::size_t r = 0; r < tile_.rows(); ++r) {
+      const RowRange& keys = tile_.range(r);
+      if (keys.empty()) continue;
+      VectorSum<T> query_sum, weight_sum;
+      for (std::size_t x = keys.lo / kWidth * kWidth; x < keys.hi; x += kWidth) {
+        const std::size_t place = PanelOffset<T>(x, D_) + at * kWidth;
+        score_.rows.Differentiate(tile_.q(r)[at], key_panels_ + place, w, kWidth, dp_ + r * kKeys + x, query,
+                                  dk_panels_ + place, weight);
+        for (std::size_t n = 0; n < kWidth; n += LanesOf<T>()) {
+          query_sum[x + n] = hn::Add(query_sum[x + n], hn::Load(d, query + n));
+          weight_sum[x + n] = hn::Add(weight_sum[x + n], hn::Load(d, weight + n));
+        }
+      }
+      DqRow(r)[at] += query_sum.Total();
+      parameter += static_cast<double>(weight_sum.Total());
+    }
+    if (parameter_sums_ != nullptr) ParameterSums()[at] += parameter;
   }
 
   const TiledBackwardCall<T>& call_;

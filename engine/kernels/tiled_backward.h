@@ -31,8 +31,8 @@ struct TiledBackwardCall {
   Index parts = 1;
   T* query_gradients = nullptr;  // [B, G, parts, group, L, Padded(D)]
 
-  // The gradient of Additive's w or Gaussian's precision: an array [parameter_heads, D] for each task, summed
-  // by the caller. Null when not asked for.
+  // The gradient of a score's w or precision: an array [parameter_heads, D] for each task, summed by the
+  // caller. Null when not asked for.
   double* parameter_sums = nullptr;
   Index parameter_heads = 1;
 

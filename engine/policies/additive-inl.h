@@ -40,6 +40,7 @@ template <typename T>
 struct AdditiveScore {
   using V = Vector<T>;
   static constexpr bool kProduct = false;
+  static constexpr bool kCustom = false;
   static constexpr bool kNormed = false;
   static constexpr bool kNeverPositive = false;
 

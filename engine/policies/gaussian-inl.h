@@ -18,6 +18,7 @@ template <typename T>
 struct GaussianScore {
   using V = Vector<T>;
   static constexpr bool kProduct = false;
+  static constexpr bool kCustom = false;
   static constexpr bool kNormed = false;
   static constexpr bool kNeverPositive = true;
 

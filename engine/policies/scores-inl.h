@@ -11,6 +11,7 @@
 //   Pair, PairGradient          the same and its gradients for one pair, whatever its numbers
 //   Gradient                    of two vectors of pairs, what the gradients are made of
 //   QueryFactor, KeyFactor, ParameterGradient   the factors taken out of them, by the parameter
+//   kCustom                     the caller's loop gives the gradients: no Gradient, no factors
 #if defined(REGARD_ENGINE_POLICIES_SCORES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef REGARD_ENGINE_POLICIES_SCORES_INL_H_
 #undef REGARD_ENGINE_POLICIES_SCORES_INL_H_
@@ -20,6 +21,7 @@
 
 #include "engine/kernels/tile-inl.h"
 #include "engine/policies/additive-inl.h"
+#include "engine/policies/custom-inl.h"
 #include "engine/policies/gaussian-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -116,6 +118,8 @@ HWY_INLINE void VisitScore(const Problem<T>& problem, const F& f) {
       return f(AdditiveScore<T>(problem));
     case ScoreKind::kGaussian:
       return f(GaussianScore<T>(problem));
+    case ScoreKind::kCustom:
+      return f(OwnScore<T>(problem));
     default:
       return f(DotScore<T>(problem));
   }

@@ -51,6 +51,10 @@ void SetCompact(const Spec& s, CompactKernel kernel, std::int64_t numbers, TestR
   c->options.score = Compact<SumType<T>>{kernel, c->precision.view()};
 }
 
+struct OwnAdditive {
+  auto operator()(auto q, auto k, auto w) const { return w * Tanh(q + k); }
+};
+
 template <typename T>
 void SetScore(const Spec& s, TestRandom* random, Case<T>* c) {
   switch (s.score) {
@@ -84,6 +88,13 @@ void SetScore(const Spec& s, TestRandom* random, Case<T>* c) {
       break;
     case TestScore::kTricubePerDimension:
       SetCompact(s, CompactKernel::kTricube, s.D, random, c);
+      break;
+    case TestScore::kOwnAdditive:
+      c->w = random->Values<SumType<T>, 2>({s.H, s.D}).Copy(s.layout);
+      c->options.score = CustomScore<SumType<T>>(OwnAdditive{}, c->w.view());
+      break;
+    case TestScore::kOwnDot:
+      c->options.score = CustomScore<SumType<T>>([](auto q, auto k) { return 0.75f * q * k; });
       break;
   }
 }
@@ -215,7 +226,9 @@ AttentionGradients<T> Case<T>::Gradients() const {
   AttentionGradients<T> g;
   g.dq = dq.view(), g.dk = dk.view(), g.dv = dv.view();
   if (options.bias) g.dbias = dbias.view();
-  if (std::holds_alternative<Additive<Sum>>(options.score)) g.dw = dw.view();
+  const auto* custom = std::get_if<CustomScore<Sum>>(&options.score);
+  if (std::holds_alternative<Additive<Sum>>(options.score) || (custom && custom->rows->weighted()))
+    g.dw = dw.view();
   if (std::holds_alternative<Gaussian<Sum>>(options.score) ||
       std::holds_alternative<Compact<Sum>>(options.score))
     g.dprecision = dprecision.view();
@@ -228,6 +241,14 @@ void Case<T>::Run() const {
   ASSERT_TRUE(forward.ok()) << forward.message();
   const Status backward = Backward();
   ASSERT_TRUE(backward.ok()) << backward.message();
+}
+
+template <typename T>
+AttentionOptions<SumType<T>> Case<T>::BuiltIn() const {
+  auto built_in = options;
+  if (spec.score == TestScore::kOwnAdditive) built_in.score = Additive<Sum>{w.view()};
+  if (spec.score == TestScore::kOwnDot) built_in.score = Dot{0.75};
+  return built_in;
 }
 
 template <typename T>
@@ -295,8 +316,8 @@ struct NamedResult {
 // The formula written out in C.
 template <typename C, typename T>
 std::vector<NamedResult<C>> Formula(const Case<T>& c, const AttentionUpstream<T>& upstream) {
-  auto f = ReferenceForward<C>(c.options, c.Inputs());
-  auto b = ReferenceBackward<C>(c.options, c.Inputs(), upstream);
+  auto f = ReferenceForward<C>(c.BuiltIn(), c.Inputs());
+  auto b = ReferenceBackward<C>(c.BuiltIn(), c.Inputs(), upstream);
   return {{"out", f.out},         {"lse", f.lse},
           {"weights", f.weights}, {"log_prob", f.log_prob},
           {"dq", b.dq},           {"dk", b.dk},
@@ -409,7 +430,7 @@ void CheckAgainstReference(const Spec& spec) {
   const auto right = Formula<double>(c, c.Upstream());
   const auto got = Kernels(c);
   if (!c.soft()) {
-    EXPECT_EQ(c.index.Values(), (ReferenceForward<double>(c.options, c.Inputs()).index));
+    EXPECT_EQ(c.index.Values(), (ReferenceForward<double>(c.BuiltIn(), c.Inputs()).index));
   }
 
   const std::vector<double> plain = PlainErrors<T>(spec);

@@ -23,7 +23,9 @@ enum class TestScore {
   kTriangular,
   kEpanechnikov,
   kTricube,
-  kTricubePerDimension
+  kTricubePerDimension,
+  kOwnAdditive,  // a CustomScore that repeats kAdditivePerHead
+  kOwnDot,       // and one without w, that repeats kDot
 };
 enum class TestMask {
   kNone,
@@ -98,6 +100,9 @@ struct Case {
   Status Backward() const { return AttentionBackward(options, Inputs(), Upstream(), Gradients()); }
   // Both; a failure is a failure of the test.
   void Run() const;
+
+  // The options with a built-in score where they have a caller's that repeats it.
+  AttentionOptions<Sum> BuiltIn() const;
 
   // Every number that the passes wrote, as bytes.
   std::string Bits() const;

@@ -35,8 +35,8 @@ std::vector<T> Row(const Tensor<T, 4>& t, std::int64_t b, std::int64_t h, std::i
 
 inline const std::vector<Normalizer> kNormalizers = {Softmax{}, Argmax{}, Sample{3}};
 inline const std::vector<TestScore> kScores = {TestScore::kScaledDot, TestScore::kCosine,
-                                               TestScore::kAdditive, TestScore::kGaussian,
-                                               TestScore::kTricube};
+                                               TestScore::kAdditive,  TestScore::kGaussian,
+                                               TestScore::kTricube,   TestScore::kOwnAdditive};
 
 }  // namespace regard::engine
 

@@ -1,6 +1,7 @@
-// Attention with two formulas of this program's own: scores fall with the distance, as in ALiBi, but at a
-// slope that is learned, one for each head; and several documents lie in one sequence, none of which sees
-// another. The slopes are found again from the output of attention with regard's own ALiBi and segments.
+// Attention with three formulas of this program's own: a score that is a sum over the dimensions; scores that
+// fall with the distance, as in ALiBi, but at a slope that is learned, one for each head; and several
+// documents in one sequence, none of which sees another. The slopes are found again from the output of
+// attention with regard's own Gaussian score, ALiBi and segments.
 #include <regard/attention.h>
 #include <regard/custom.h>
 
@@ -11,6 +12,11 @@
 #include <vector>
 
 namespace {
+
+// What one dimension adds to a score, each with a weight of its own.
+struct SquaredDistance {
+  auto operator()(auto q, auto k, auto w) const { return -0.5f * w * w * (q - k) * (q - k); }
+};
 
 // s - slope |j - i|. Written for the value; its derivatives by s and by the slope follow.
 struct LearnedAlibi {
@@ -55,9 +61,10 @@ int main() {
   for (std::size_t i = 0; i < document.size(); ++i) document[i] = i < 70 ? 0 : i < 160 ? 1 : 2;
 
   // What is to be learned.
-  const std::vector<float> true_slopes = {0.5f, 0.125f};
+  const std::vector<float> true_slopes = {0.5f, 0.125f}, precision = {0.25f};
   const regard::TensorView<const std::int64_t, 2> segments(document.data(), {1, kTokens});
   regard::AttentionOptions<float> own;
+  own.score = regard::Gaussian<float>{{precision.data(), {1}}};
   own.mask.causal = regard::Causal{};
   own.mask.segments = regard::Segments{segments, segments};
   own.alibi = regard::Alibi<float>{{true_slopes.data(), {kHeads}}};
@@ -67,7 +74,9 @@ int main() {
 
   // The same from this program's formulas, with slopes that are wrong.
   std::vector<float> slopes(kHeads, 0.0f), dslopes(kHeads), lse(kHeads * kTokens);
+  const std::vector<float> w(kWidth, precision[0]);
   regard::AttentionOptions<float> options;
+  options.score = regard::CustomScore<float>(SquaredDistance{}, {w.data(), {1, kWidth}});
   options.mask.causal = regard::Causal{};
   options.mask.custom = regard::CustomMask(SameDocument{document.data()});
   options.change = regard::CustomChange<float>(LearnedAlibi{}, {slopes.data(), {kHeads, 1}});
@@ -78,7 +87,7 @@ int main() {
   upstream.out = out.view();
   upstream.lse = *outputs.lse;
   upstream.dout = dout.view();
-  regard::AttentionGradients<float> gradients;  // of q, k and v as well, if they are given
+  regard::AttentionGradients<float> gradients;  // of q, k, v and w as well, if they are given
   gradients.dchange = regard::TensorView<float, 2>(dslopes.data(), {kHeads, 1});
 
   for (int step = 0; step <= 40; ++step) {

@@ -90,7 +90,7 @@ struct AttentionGradients {
   std::optional<TensorView<T, 4>> dk;                   // [B, G, S, D]
   std::optional<TensorView<T, 4>> dv;                   // [B, G, S, E]
   std::optional<TensorView<SumType<T>, 4>> dbias;       // the shape of bias
-  std::optional<TensorView<SumType<T>, 2>> dw;          // the shape of Additive's w
+  std::optional<TensorView<SumType<T>, 2>> dw;          // the shape of w (Additive, CustomScore)
   std::optional<TensorView<SumType<T>, 1>> dprecision;  // the shape of the precision (Gaussian, Compact)
   std::optional<TensorView<SumType<T>, 2>> dchange;     // the shape of change's parameters
   bool accumulate = false;

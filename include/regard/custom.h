@@ -16,12 +16,19 @@
 //     }
 //   };
 //
+//   // What does one dimension add to the score of a query and a key?
+//   struct Manhattan {
+//     auto operator()(auto q, auto k, auto w) const { return -w * regard::Abs(q - k); }
+//   };
+//
 //   options.mask.custom = regard::CustomMask(SameDocument{document});
 //   options.change = regard::CustomChange<float>(LearnedAlibi{}, slopes);  // [H, 1], or [1, 1] for all heads
 //   gradients.dchange = dslopes;
+//   options.score = regard::CustomScore<float>(Manhattan{}, w);  // [H, D], or [1, D] for all heads
+//   gradients.dw = dw;
 //
-// Derivatives follow from the formula: it is called with numbers for the value and with regard::Dual for the
-// gradient, so it uses what regard/dual.h offers.
+// A lambda will do where there are no parameters to count. Derivatives follow from the formula: it is called
+// with numbers for the value and with regard::Dual for the gradient, so it uses what regard/dual.h offers.
 //
 // A struct is copied into the options, and on for each loop: it is trivially copyable (numbers, pointers,
 // views), and what it points to outlives the call. It is called from several threads at once, for pairs in
@@ -99,6 +106,23 @@ class ChangeRows {
                              T* dparameters) const = 0;
 };
 
+// What the engine asks of a score, s = sum_d f(q_d, k_d, w_d).
+template <typename T>
+class ScoreRows {
+ public:
+  virtual ~ScoreRows() = default;
+  // Whether there is a w.
+  virtual bool weighted() const = 0;
+  // For x < count, at most kMostPairs: s[x] = sum_d f(q[d], keys[d * stride + x], w[d]), in the order of d;
+  // w is not looked at where there is none.
+  virtual void Sum(const T* q, const T* keys, const T* w, std::int64_t D, std::int64_t stride,
+                   std::int64_t count, T* s) const = 0;
+  // The same of one dimension, given ds = dL/ds: dq[x] = ds[x] df/dq, dk[x] += ds[x] df/dk and
+  // dw[x] = ds[x] df/dw. What is written and added is 0 where ds[x] is 0, whatever f is there.
+  virtual void Differentiate(T q, const T* keys, T w, std::int64_t count, const T* ds, T* dq, T* dk,
+                             T* dw) const = 0;
+};
+
 namespace custom {
 
 template <typename F>
@@ -126,6 +150,19 @@ concept Changes = requires(const F& f, const N& s, const ScoredPair<T>& at,
 
 template <typename F, typename T>
 concept Change = Small<F> && Changes<F, T, T> && Changes<F, Dual<T, 1 + kParameters<F>>, T>;
+
+// One dimension of a score, with a w and without.
+template <typename F, typename N>
+concept WeightedTerm = requires(const F& f, const N& x) {
+  { f(x, x, x) } -> std::convertible_to<N>;
+};
+template <typename F, typename N>
+concept PlainTerm = requires(const F& f, const N& x) {
+  { f(x, x) } -> std::convertible_to<N>;
+};
+template <typename F, typename T>
+concept Term = Small<F> &&
+    ((WeightedTerm<F, T> && WeightedTerm<F, Dual<T, 3>>) || (PlainTerm<F, T> && PlainTerm<F, Dual<T, 3>>));
 
 template <Predicate F>
 class MaskLoop final : public MaskRows {
@@ -219,6 +256,49 @@ class ChangeLoop final : public ChangeRows<T> {
   F change_;
 };
 
+template <typename T, typename F>
+class ScoreLoop final : public ScoreRows<T> {
+ public:
+  explicit ScoreLoop(const F& term) : term_(term) {}
+
+  bool weighted() const override { return WeightedTerm<F, T>; }
+
+  void Sum(const T* q, const T* keys, const T* w, std::int64_t D, std::int64_t stride, std::int64_t count,
+           T* __restrict s) const override {
+    const F term = term_;
+    std::fill_n(s, count, T(0));
+    for (std::int64_t d = 0; d < D; ++d, keys += stride) {
+      const T q_d = q[d], w_d = WeightedTerm<F, T> ? w[d] : T(0);
+      for (int x = 0; x < static_cast<int>(count); ++x) s[x] += Call(term, q_d, keys[x], w_d);
+    }
+  }
+
+  void Differentiate(T q, const T* __restrict keys, T w, std::int64_t count, const T* __restrict ds,
+                     T* __restrict dq, T* __restrict dk, T* __restrict dw) const override {
+    using Number = Dual<T, 3>;
+    const F term = term_;
+    for (int x = 0; x < static_cast<int>(count); ++x) {
+      const Number f = Call(term, Number(q, 0), Number(keys[x], 1), Number(w, 2));
+      const T g = ds[x];
+      dq[x] = IfNot0(g, g * f.slope[0]);
+      dk[x] += IfNot0(g, g * f.slope[1]);
+      dw[x] = IfNot0(g, g * f.slope[2]);
+    }
+  }
+
+ private:
+  template <typename N>
+  static N Call(const F& term, const N& q, const N& k, [[maybe_unused]] const N& w) {
+    if constexpr (WeightedTerm<F, N>) {
+      return term(q, k, w);
+    } else {
+      return term(q, k);
+    }
+  }
+
+  F term_;
+};
+
 }  // namespace custom
 
 // One more part of a mask: what it forbids does not exist, like what any other part forbids. Tiles that it
@@ -246,6 +326,22 @@ struct CustomChange {
   std::shared_ptr<const ChangeRows<T>> rows;
   TensorView<const T, 2>
       parameters;  // [H, n], or [1, n] for the same in every head; not looked at where n is 0
+};
+
+// s = sum_d f(q_d, k_d, w_d) over the D dimensions of a query and a key; a struct that takes no w is called
+// as f(q_d, k_d). A function of the sum, its root say, is a CustomChange. The struct is also called with 0
+// for a query or key that is not there; what it returns then is dropped.
+template <typename T>
+struct CustomScore {
+  template <custom::Term<T> F>
+  explicit CustomScore(const F& term, TensorView<const T, 2> w_ = {})
+      : rows(std::make_shared<custom::ScoreLoop<T, F>>(term)), w(w_) {}
+  explicit CustomScore(std::shared_ptr<const ScoreRows<T>> rows_, TensorView<const T, 2> w_ = {})
+      : rows(std::move(rows_)), w(w_) {}
+
+  std::shared_ptr<const ScoreRows<T>> rows;
+  TensorView<const T, 2>
+      w;  // [H, D], or [1, D] for the same in every head; not looked at where the struct takes none
 };
 
 }  // namespace regard

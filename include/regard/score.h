@@ -5,6 +5,7 @@
 #include <optional>
 #include <variant>
 
+#include "regard/custom.h"
 #include "regard/tensor_view.h"
 
 namespace regard {
@@ -58,7 +59,7 @@ struct Compact {
 };
 
 template <typename T>
-using Score = std::variant<ScaledDot, Dot, Cosine, Additive<T>, Gaussian<T>, Compact<T>>;
+using Score = std::variant<ScaledDot, Dot, Cosine, Additive<T>, Gaussian<T>, Compact<T>, CustomScore<T>>;
 
 // Where the diagonal of a score matrix with L queries and S keys starts.
 enum class Corner {
