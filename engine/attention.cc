@@ -5,11 +5,8 @@
 #include <cstddef>
 #include <new>
 
-#include "engine/base/memory.h"
 #include "engine/base/target.h"
-#include "engine/kernels/backward.h"
-#include "engine/kernels/forward.h"
-#include "engine/kernels/problem.h"
+#include "engine/kernels/pack.h"
 #include "engine/plan.h"
 #include "engine/storage.h"
 #include "engine/tiled.h"
@@ -27,68 +24,19 @@ template <typename T>
 Status Forward(const AttentionOptions<T>& options, const AttentionInputs<T>& inputs,
                const AttentionOutputs<T>& outputs) {
   const Plan<T> plan(options, inputs);
-  const Problem<T>& p = plan.problem();
-  if (p.score != ScoreKind::kCompact) {
-    return ForwardByTiles(options, p, outputs) ? Status() : OutOfMemory();
-  }
-  const ForwardCall<T> call{plan.problem(), outputs};
-  const bool done = RunChunks(options, Bundle(call.problem, call.tasks()),
-                              [&](Index, Index first, Index last) { ForwardRange(call, first, last); });
-  return done ? Status() : OutOfMemory();
-}
-
-// A key head's pairs are few enough to be one task.
-template <typename T>
-bool IsSmall(const Problem<T>& p) {
-  return p.S <= kKeyTile && p.group * p.L * p.S * (p.D + p.E) <= Index{1} << 18;
+  return ForwardByTiles(options, plan.problem(), outputs) ? Status() : OutOfMemory();
 }
 
 template <typename T>
 Status Backward(const AttentionOptions<T>& options, const AttentionInputs<T>& inputs,
                 const AttentionUpstream<T>& upstream, const AttentionGradients<T>& grads) {
   const Plan<T> plan(options, inputs);
-  BackwardCall<T> call{plan.problem(), upstream, grads};
-  const Problem<T>& p = call.problem;
+  const Problem<T>& p = plan.problem();
   Packed<T> out, dout;
-  if (upstream.dout) call.upstream.dout = dout.Pack(*upstream.dout);
-  if (upstream.dout && p.soft()) call.upstream.out = out.Pack(upstream.out);
-
-  if (p.score != ScoreKind::kCompact) {
-    return BackwardByTiles(options, p, call.upstream, grads) ? Status() : OutOfMemory();
-  }
-
-  bool done = true;
-  const auto run = [&](BackwardPass pass, const Chunks& chunks) {
-    done = done && RunChunks(options, chunks, [&](Index chunk, Index first, Index last) {
-             BackwardRange(call, pass, chunk, first, last);
-           });
-  };
-  const auto run_pass = [&](BackwardPass pass) { run(pass, Bundle(p, call.tasks(pass))); };
-
-  Buffer<T> row_term, parameter_sums;
-  if (p.soft() && !call.row_in_tile()) {
-    row_term = Buffer<T>(static_cast<std::size_t>(p.B * p.H * p.L));
-    call.row_term = row_term.data();
-    run_pass(BackwardPass::kRowTerm);
-  }
-  const bool parameter = grads.dw || grads.dprecision;
-  const bool query = grads.dq || parameter, key = grads.dk || grads.dv;
-  const bool both = query && key && IsSmall(p);
-  const BackwardPass query_pass = both ? BackwardPass::kBoth : BackwardPass::kQuery;
-  const Chunks query_chunks = Bundle(p, call.tasks(query_pass));
-  if (parameter) {
-    call.parameter_heads = grads.dw ? grads.dw->shape[0] : 1;
-    const auto size = static_cast<std::size_t>(query_chunks.count() * call.parameter_heads * p.D);
-    parameter_sums = Buffer<T>(size);
-    std::fill_n(parameter_sums.data(), size, T(0));
-    call.parameter_sums = parameter_sums.data();
-  }
-  if (query) run(query_pass, query_chunks);
-  if (key && !both) run_pass(BackwardPass::kKey);
-  if (grads.dbias) run_pass(BackwardPass::kBias);
-  if (!done) return OutOfMemory();
-  if (parameter) WriteParameter(call.parameter_sums, query_chunks.count(), call.parameter_heads, p.D, grads);
-  return Status();
+  AttentionUpstream<T> packed = upstream;
+  if (upstream.dout) packed.dout = dout.Pack(*upstream.dout);
+  if (upstream.dout && p.soft()) packed.out = out.Pack(upstream.out);
+  return BackwardByTiles(options, p, packed, grads) ? Status() : OutOfMemory();
 }
 
 // 16-bit storage: the float32 path, on float32 copies of what it reads and writes.

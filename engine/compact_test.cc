@@ -166,6 +166,55 @@ TEST(Compact, WhatIsOutsideDoesNotExist) {
   }
 }
 
+// Nor does what is added to its score, or taken of it; in one dimension, sorted, most of a row is outside.
+TEST(Compact, NothingAfterTheScoreBringsTheOutsideBack) {
+  for (TestScore score : kCompact) {
+    for (const Normalizer& normalizer : kNormalizers) {
+      Spec spec{.B = 1, .H = 2, .G = 1, .L = 40, .S = 700, .D = 1, .E = 3, .score = score};
+      spec.softcap = 0.5;
+      spec.alibi = true;
+      spec.bias_shape = {0, 0, 0, 0};
+      spec.normalizer = normalizer;
+      const Case<float> plain(spec), other(spec);
+      const auto run = [&](const Case<float>& c, float bias) {
+        c.precision(0) = 1;
+        for (std::int64_t j = 0; j < spec.S; ++j) c.k(0, 0, j, 0) = 0.25f * static_cast<float>(j);
+        for (std::int64_t h = 0; h < spec.H; ++h) {
+          for (std::int64_t i = 0; i < spec.L; ++i) {
+            c.q(0, h, i, 0) = 4.1f * static_cast<float>(i) + 0.3f;
+            for (std::int64_t j = 0; j < spec.S; ++j) {
+              if (std::abs(c.q(0, h, i, 0) - c.k(0, 0, j, 0)) > 1.01f) c.bias(0, h, i, j) = bias;
+            }
+          }
+        }
+        c.Run();
+      };
+      run(plain, 0);
+      EXPECT_TRUE(AllResultsFinite(plain));
+      EXPECT_GT(plain.lse(0, 0, 0), -kInf);
+      EXPECT_EQ(plain.weights(0, 0, 0, 300), 0.0f);
+      for (float bias : {kNaN, kInf}) {
+        run(other, bias);
+        EXPECT_EQ(plain.Bits(), other.Bits()) << bias;
+      }
+    }
+  }
+}
+
+// The difference of two numbers may be infinite; of what is outside it is not looked at.
+TEST(Compact, NumbersOfAnySizeAreOutsideOrInside) {
+  for (TestScore score : kCompact) {
+    const Case<float> c = Line(score, 2, 3);
+    c.q(0, 0, 1, 0) = -3e38f;
+    c.k(0, 0, 1, 0) = 3e38f;
+    c.k(0, 0, 2, 0) = -3e38f;
+    c.Run();
+    EXPECT_TRUE(AllResultsFinite(c));
+    EXPECT_THAT(Row(c.weights, 0, 0, 0), ::testing::ElementsAre(1.0f, 0.0f, 0.0f));
+    EXPECT_THAT(Row(c.weights, 0, 0, 1), ::testing::ElementsAre(0.0f, 0.0f, 1.0f));
+  }
+}
+
 TEST(Compact, NaNShowsAndLeavesTheOutsideAtZero) {
   for (TestScore score : kCompact) {
     const Case<float> c = Line(score, 2, 3);

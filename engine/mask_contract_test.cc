@@ -157,6 +157,22 @@ TEST(Contract, UnmaskedNaNShowsInItsRowsOnly) {
   }
 }
 
+TEST(Contract, AMaskedKeyIsNothingToARowOfNaN) {
+  for (const Normalizer& normalizer : kNormalizers) {
+    for (TestScore score : {TestScore::kScaledDot, TestScore::kGaussian, TestScore::kTricube}) {
+      Spec spec{.B = 1, .H = 1, .G = 1, .L = 7, .score = score, .mask = TestMask::kExcludeSelf};
+      spec.normalizer = normalizer;
+      const Case<float> c(spec);
+      c.q(0, 0, 2, 0) = kNaN;
+      c.Run();
+      EXPECT_TRUE(std::isnan(c.lse(0, 0, 2)));
+      EXPECT_EQ(c.weights(0, 0, 2, 2), 0.0f);
+      for (std::int64_t e = 0; e < spec.E; ++e) EXPECT_TRUE(std::isfinite(c.dv(0, 0, 2, e)));
+      for (std::int64_t d = 0; d < spec.D; ++d) EXPECT_TRUE(std::isfinite(c.dk(0, 0, 2, d)));
+    }
+  }
+}
+
 TEST(Contract, ABiasOfMinusInfinityLeavesAnEmptyRow) {
   Spec spec{.B = 1, .L = 2, .bias_shape = {{1, 1, 0, 0}}};
   Case<float> c(spec);

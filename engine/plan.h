@@ -10,7 +10,7 @@
 #include <new>
 
 #include "engine/base/memory.h"
-#include "engine/kernels/forward.h"
+#include "engine/kernels/pack.h"
 #include "engine/kernels/problem.h"
 #include "engine/run_tasks.h"
 #include "regard/attention.h"

@@ -105,7 +105,7 @@ bool RunForward(const AttentionOptions<T>& options, const Problem<T>& p, const A
     values.emplace(p.v, narrow && wanted, !narrow && wanted);
     keys->SetForm(KeyFormOf(p));
     const bool finite = PackAll<T>(options, {&*keys, &*values}, &done);
-    if (done && wanted && !finite && !p.mask->none()) {
+    if (done && wanted && !finite && p.leaves_out()) {
       PackAll<T>(options, {&values.emplace(p.v, narrow, !narrow, true)}, &done);
     }
   }
@@ -163,7 +163,7 @@ bool IsFinite(const TensorView<const T, kRank>& t, bool lse = false) {
 // Whether no number that could spoil a masked pair is NaN or infinite.
 template <typename T>
 bool IsAllFinite(const AttentionOptions<T>& options, const Problem<T>& p, const AttentionUpstream<T>& up) {
-  if (p.mask->none()) return true;
+  if (!p.leaves_out()) return true;
   if (!IsFinite(up.lse, true) || (up.dlse && !IsFinite(*up.dlse)) ||
       (up.dlog_prob && !IsFinite(*up.dlog_prob)) || (up.dweights && !IsFinite(*up.dweights))) {
     return false;

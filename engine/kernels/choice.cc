@@ -45,7 +45,7 @@ class ChoiceBlock {
         p_(call.problem),
         outputs_(call.outputs),
         score_(score),
-        tile_(p_, false, scratch),
+        tile_(p_, TileUse::kScores, scratch),
         sums_(scratch->Take<T>(kBlockRows * LanesOf<T>())),
         choices_(scratch->Take<Choice<T>>(kBlockRows)) {}
 

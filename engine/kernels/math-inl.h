@@ -44,6 +44,32 @@ HWY_INLINE Vector<T> LoadUpTo(const T* p, std::size_t at, std::size_t size) {
   return HWY_LIKELY(left >= hn::Lanes(d)) ? hn::LoadU(d, p + at) : LoadFirst(p + at, left);
 }
 
+template <typename T>
+HWY_INLINE T SumOf(Vector<T> v) {
+  const Lanes<T> d;
+  return hn::GetLane(hn::SumOfLanes(d, v));
+}
+
+// a·b
+template <typename T>
+HWY_INLINE T Dot(const T* a, const T* b, std::size_t size) {
+  const Lanes<T> d;
+  auto sum = hn::Zero(d);
+  for (std::size_t at = 0; at < size; at += hn::Lanes(d)) {
+    sum = hn::MulAdd(LoadUpTo(a, at, size), LoadUpTo(b, at, size), sum);
+  }
+  return SumOf<T>(sum);
+}
+
+// a_i *= factor over whole vectors
+template <typename T>
+HWY_INLINE void Scale(T factor, std::size_t padded, T* a) {
+  const Lanes<T> d;
+  const auto f = hn::Set(d, factor);
+  for (std::size_t at = 0; at < padded; at += hn::Lanes(d))
+    hn::Store(hn::Mul(f, hn::Load(d, a + at)), d, a + at);
+}
+
 // c[last] + x (c[last - 1] + x (...)): the coefficients of a polynomial, highest power first.
 template <typename T, std::size_t kSize>
 HWY_INLINE Vector<T> Polynomial(Vector<T> x, const T (&c)[kSize]) {

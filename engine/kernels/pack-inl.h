@@ -17,6 +17,19 @@
 HWY_BEFORE_NAMESPACE();
 namespace regard::engine::HWY_NAMESPACE {
 
+// Rows of one head's tensor: row r starts at data + r * stride and is contiguous.
+template <typename T>
+struct Rows {
+  const T* data = nullptr;
+  Index stride = 0;
+  const T* operator[](Index r) const { return data + r * stride; }
+};
+
+template <typename T>
+HWY_INLINE Rows<T> RowsOf(const TensorView<const T, 4>& t, Index a, Index b) {
+  return {t.data + a * t.strides[0] + b * t.strides[1], t.strides[2]};
+}
+
 #if HWY_TARGET != HWY_SCALAR
 // Row block * kBlock + m of the panel in block `block` of each vector: kBlock numbers from `from` on.
 template <typename T, std::size_t kBlock>

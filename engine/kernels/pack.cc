@@ -1,6 +1,7 @@
 #include "engine/kernels/pack.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #undef HWY_TARGET_INCLUDE
@@ -43,6 +44,23 @@ HWY_INLINE bool PackTileOf(const TensorView<const T, 4>& from, Index b, Index g,
   return finite;
 }
 
+template <typename T>
+HWY_INLINE void RowNormsOf(const TensorView<const T, 4>& t, T* norms) {
+  for (Index a = 0; a < t.shape[0]; ++a) {
+    for (Index n = 0; n < t.shape[1]; ++n) {
+      const Rows<T> rows = RowsOf(t, a, n);
+      for (Index m = 0; m < t.shape[2]; ++m) {
+        *norms++ = std::sqrt(Dot(rows[m], rows[m], static_cast<std::size_t>(t.shape[3])));
+      }
+    }
+  }
+}
+
+void RowNormsF32(const TensorView<const float, 4>& rows, float* norms) { RowNormsOf(rows, norms); }
+void RowNormsF64(const TensorView<const double, 4>& rows, double* norms) { RowNormsOf(rows, norms); }
+
+const char* TargetHere() { return hwy::TargetName(HWY_TARGET); }
+
 bool PackTileF32(const TensorView<const float, 4>& from, Index b, Index g, Index tile,
                  const Panels<float>& panels, const PaddedRows<float>& rows) {
   return PackTileOf(from, b, g, tile, panels, rows);
@@ -60,6 +78,9 @@ namespace regard::engine {
 
 HWY_EXPORT(PackTileF32);
 HWY_EXPORT(PackTileF64);
+HWY_EXPORT(RowNormsF32);
+HWY_EXPORT(RowNormsF64);
+HWY_EXPORT(TargetHere);
 
 template <>
 bool PackTile(const TensorView<const float, 4>& from, Index b, Index g, Index tile,
@@ -71,6 +92,17 @@ bool PackTile(const TensorView<const double, 4>& from, Index b, Index g, Index t
               const Panels<double>& panels, const PaddedRows<double>& rows) {
   return HWY_DYNAMIC_DISPATCH(PackTileF64)(from, b, g, tile, panels, rows);
 }
+
+template <>
+void RowNorms(const TensorView<const float, 4>& rows, float* norms) {
+  HWY_DYNAMIC_DISPATCH(RowNormsF32)(rows, norms);
+}
+template <>
+void RowNorms(const TensorView<const double, 4>& rows, double* norms) {
+  HWY_DYNAMIC_DISPATCH(RowNormsF64)(rows, norms);
+}
+
+const char* KernelTarget() { return HWY_DYNAMIC_DISPATCH(TargetHere)(); }
 
 }  // namespace regard::engine
 #endif  // HWY_ONCE

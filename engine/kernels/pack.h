@@ -24,9 +24,9 @@ template <typename T>
 KeyForm<T> KeyFormOf(const Problem<T>& p) {
   // Beyond 10, exp(2q) exp(2k) of two dimensions may overflow.
   if (p.score == ScoreKind::kAdditive) return {false, T(10), true};
-  if (p.score == ScoreKind::kGaussian || p.score == ScoreKind::kCustom)
-    return {false, std::numeric_limits<T>::max(), false};
-  return {};
+  if (p.score == ScoreKind::kDot || p.score == ScoreKind::kCosine) return {};
+  // Beyond a half of the largest number, q - k may overflow.
+  return {false, std::numeric_limits<T>::max() / 2, false};
 }
 
 // Panels of a tensor [B, G, S, D]: kPanel rows side by side, [B, G, S / kPanel, D, kPanel], so that one
@@ -76,6 +76,13 @@ bool LiesInVectors(const TensorView<const T, 4>& t) {
 template <typename T>
 bool PackTile(const TensorView<const T, 4>& from, Index b, Index g, Index tile, const Panels<T>& panels,
               const PaddedRows<T>& rows);
+
+// norms(r) = |row r| of a tensor [A, N, M, D] whose last stride is 1; norms has A N M elements.
+template <typename T>
+void RowNorms(const TensorView<const T, 4>& rows, T* norms);
+
+// The name of the target that the kernels are dispatched to.
+const char* KernelTarget();
 
 }  // namespace regard::engine
 

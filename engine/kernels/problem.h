@@ -14,11 +14,6 @@ namespace regard::engine {
 
 using Index = std::int64_t;
 
-// A block of queries meets a block of keys. 128 keys of width 64 in float32 are 32 KiB: with their values
-// they stay in the second-level cache while the queries of the block pass by.
-inline constexpr Index kQueryTile = 32;
-inline constexpr Index kKeyTile = 128;
-
 // Widths are padded to this many elements in scratch memory, at least a vector of every instruction set.
 inline constexpr Index kPad = 16;
 inline Index Padded(Index n) { return (n + kPad - 1) / kPad * kPad; }
@@ -60,12 +55,16 @@ struct Problem {
   DropoutRule dropout{0.0};
   std::uint64_t dropout_seed = 0;
 
+  // Whether a pair may not exist: by the mask, or outside of a compact kernel.
+  bool leaves_out() const { return score == ScoreKind::kCompact || !mask->none(); }
   bool soft() const { return normalizer == NormalizerKind::kSoftmax; }
   // Scores are what the tiles' loops leave, but for a factor above 0.
   bool plain() const {
-    return score != ScoreKind::kCosine && (score != ScoreKind::kDot || scale > 0) && !softcap &&
-           change == nullptr && !bias && slopes == nullptr;
+    return score != ScoreKind::kCosine && score != ScoreKind::kCompact &&
+           (score != ScoreKind::kDot || scale > 0) && !adjusted();
   }
+  // Something comes after the raw scores.
+  bool adjusted() const { return softcap || change != nullptr || bias || slopes != nullptr; }
   Index KeyHead(Index h) const { return h / group; }
   const T* ChangeParameters(Index h) const {
     return change_parameters.data + h * change_parameters.strides[0];

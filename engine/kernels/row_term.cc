@@ -21,7 +21,7 @@ class RowTerm {
         p_(call.problem),
         up_(call.upstream),
         score_(score),
-        tile_(p_, false, scratch),
+        tile_(p_, TileUse::kWeights, scratch),
         sum_(scratch->Take<T>(kBlockRows * LanesOf<T>())),
         product_(scratch->Take<T>(kBlockRows * LanesOf<T>())) {}
 
@@ -79,7 +79,7 @@ class RowTerm {
     T *sums = sum_ + r * LanesOf<T>(), *products = product_ + r * LanesOf<T>();
     auto sum = hn::Load(d, sums), product = hn::Load(d, products);
     for (std::size_t x = keys.FirstVector<T>(); x < keys.hi; x += LanesOf<T>()) {
-      const auto p = Exp2<T>(Exponent<T>(hn::Load(d, tile_.s(r) + x), scale, shift));
+      const auto p = Weight<Score>(tile_, tile_.s(r) + x, scale, shift);
       const auto term = hn::Mul(p, LoadUpTo(dweights, x, keys.hi));
       sum = hn::Add(sum, p);
       product =

@@ -18,7 +18,6 @@
 #include "engine/kernels/pack.h"
 #include "engine/kernels/product-inl.h"
 #include "engine/kernels/random-inl.h"
-#include "engine/kernels/row-inl.h"
 #include "engine/kernels/tiles.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -60,27 +59,34 @@ struct RowRange {
   }
 };
 
+// What a tile is computed for. With kWeights the scores of a compact kernel, where nothing is added to them,
+// are left as exp(s) = K, see `weighs`. kGradients: the same, and Compute also leaves what turns a gradient
+// by the score into one by the raw score, where the two differ by more than a sum.
+enum class TileUse { kScores, kWeights, kGradients };
+
 template <typename T>
 class ScoreTile {
  public:
   static constexpr std::size_t kStride = static_cast<std::size_t>(kTileKeys);
 
-  // with_slope: Compute also leaves what turns a gradient by the score into one by the raw score, where the
-  // two differ by more than a sum.
-  ScoreTile(const Problem<T>& problem, bool with_slope, Scratch* scratch)
+  ScoreTile(const Problem<T>& problem, TileUse use, Scratch* scratch)
       : p_(problem),
         form_(KeyFormOf(problem)),
         D_(static_cast<std::size_t>(p_.D)),
         q_stride_(static_cast<std::size_t>(Padded(p_.D))),
         plain_(p_.plain()),
+        weighs_(p_.score == ScoreKind::kCompact && !p_.adjusted() && use != TileUse::kScores),
+        nothing_(weighs_ ? T(0) : kMinusInfinity<T>),
         q_(scratch->Take<T>(kBlockRows * q_stride_)),
         s_(scratch->Take<T>(kBlockRows * kStride)),
         ranges_(scratch->Take<RowRange>(kBlockRows)),
         groups_(scratch->Take<RowRange>(kBlockRows / kRows + 1)),
         allowed_(scratch->Take<std::uint8_t>(kStride)),
         wide_rows_(scratch->Take<std::uint8_t>(kBlockRows)) {
-    if (with_slope && p_.softcap) slope_ = scratch->Take<T>(kBlockRows * kStride);
-    if (with_slope && p_.score == ScoreKind::kCosine) raw_ = scratch->Take<T>(kBlockRows * kStride);
+    const bool compact = p_.score == ScoreKind::kCompact, with_slope = use == TileUse::kGradients;
+    if (with_slope && (p_.softcap || compact)) slope_ = scratch->Take<T>(kBlockRows * kStride);
+    if (compact || (with_slope && p_.score == ScoreKind::kCosine))
+      raw_ = scratch->Take<T>(kBlockRows * kStride);
     if (with_slope && p_.change != nullptr) unchanged_ = scratch->Take<T>(kBlockRows * kStride);
   }
 
@@ -91,13 +97,15 @@ class ScoreTile {
   T exponent_scale() const { return static_cast<T>(factor() * kLog2E); }
   // Scores are the raw ones, but for a factor.
   bool plain() const { return plain_; }
+  // The tile holds exp(s) in place of scores s.
+  bool weighs() const { return weighs_; }
   const KeyForm<T>& form() const { return form_; }
   const RowBlock& block() const { return block_; }
   std::size_t rows() const { return static_cast<std::size_t>(block_.rows()); }
   T* s(std::size_t row) const { return s_ + row * kStride; }
-  // By a softcap. Null: 1 everywhere.
+  // By a softcap and a compact kernel. Null: 1 everywhere.
   const T* slope(std::size_t row) const { return slope_ == nullptr ? nullptr : slope_ + row * kStride; }
-  // The raw scores; for a cosine.
+  // The raw scores; for a cosine, and for a compact kernel (its exp, where the tile weighs).
   const T* raw(std::size_t row) const { return raw_ + row * kStride; }
   // The scores before the caller's change.
   const T* unchanged(std::size_t row) const { return unchanged_ + row * kStride; }
@@ -146,8 +154,12 @@ class ScoreTile {
   bool any_wide() const { return any_wide_row_ || any_wide_key_; }
   bool IsWidePair(std::size_t r, std::size_t x) const { return wide_rows_[r] || wide_keys_[x]; }
 
-  // Whether the mask allows the pair of a row and a key of this tile.
+  // Whether the pair of a row and a key of this tile exists, once the tile is computed.
   bool Allows(std::size_t r, std::size_t x) const {
+    return MaskAllows(r, x) && !(p_.score == ScoreKind::kCompact && raw(r)[x] == nothing_);
+  }
+
+  bool MaskAllows(std::size_t r, std::size_t x) const {
     if (x < range(r).lo || x >= range(r).hi) return false;
     std::uint8_t allowed = 1;
     const Index j = j0_ + static_cast<Index>(x);
@@ -177,7 +189,7 @@ class ScoreTile {
         any = any || !ranges_[r].empty();
       }
     }
-    if (any) SetGroups();
+    if (any) SetGroups(0, rows());
     return any;
   }
 
@@ -215,11 +227,13 @@ class ScoreTile {
     for (std::size_t r = begin; r < end; ++r) {
       if (!range(r).empty()) FinishRow(score, r);
     }
+    if constexpr (Score::kCompact) SetGroups(begin, end);
   }
 
  private:
-  void SetGroups() {
-    for (std::size_t r = 0; r < rows(); r += kRows) {
+  // Rows begin <= r < end, whole groups.
+  void SetGroups(std::size_t begin, std::size_t end) {
+    for (std::size_t r = begin; r < end; r += kRows) {
       RowRange all{kStride, 0};
       for (std::size_t m = r; m < r + group_rows(r); ++m) {
         if (ranges_[m].empty()) continue;
@@ -281,7 +295,7 @@ class ScoreTile {
   template <typename M>
   HWY_INLINE void Forbid(T* at, M mask) const {
     const Lanes<T> d;
-    hn::Store(hn::IfThenElse(mask, hn::Set(d, kMinusInfinity<T>), hn::Load(d, at)), d, at);
+    hn::Store(hn::IfThenElse(mask, hn::Set(d, nothing_), hn::Load(d, at)), d, at);
   }
 
   void ForbidPairs(std::size_t r) {
@@ -290,25 +304,34 @@ class ScoreTile {
     p_.mask->TakeAway(block_.b, head(r), query(r), j0_ + static_cast<Index>(keys.lo),
                       j0_ + static_cast<Index>(keys.hi), allowed_ + keys.lo);
     T* row = s(r);
-    for (std::size_t x = keys.lo; x < keys.hi; ++x) row[x] = allowed_[x] ? row[x] : kMinusInfinity<T>;
+    for (std::size_t x = keys.lo; x < keys.hi; ++x) row[x] = allowed_[x] ? row[x] : nothing_;
   }
 
   // From raw scores to scores: the score's own last step, softcap, the caller's change, bias, ALiBi.
   template <typename Score>
   HWY_INLINE void Adjust(const Score& score, std::size_t r) {
     const Lanes<T> d;
+    if constexpr (Score::kCompact) {
+      FinishCompact(score, r);
+      if (!p_.adjusted() || range(r).empty()) return;
+    }
     const RowRange keys = range(r);
     const Index h = head(r), i = query(r);
     T* row = s(r);
-    score.Finish(RowPlace{block_.b, h, block_.g, i, j0_}, keys, row);
     const std::size_t first = keys.FirstVector<T>(), end = keys.EndVector<T>();
-    if (raw_ != nullptr) std::copy(row + first, row + end, raw_ + r * kStride + first);
+    if constexpr (!Score::kCompact) {
+      score.Finish(RowPlace{block_.b, h, block_.g, i, j0_}, keys, row);
+      if (raw_ != nullptr) std::copy(row + first, row + end, raw_ + r * kStride + first);
+    }
     if (p_.softcap) {
       const auto c = hn::Set(d, *p_.softcap), one = hn::Set(d, T(1));
       for (std::size_t x = first; x < end; x += LanesOf<T>()) {
         const auto t = Tanh<T>(hn::Div(hn::Load(d, row + x), c));
         hn::Store(hn::Mul(c, t), d, row + x);
-        if (slope_ != nullptr) hn::Store(hn::NegMulAdd(t, t, one), d, slope_ + r * kStride + x);
+        if (slope_ == nullptr) continue;
+        T* slope = slope_ + r * kStride + x;
+        const auto own = hn::NegMulAdd(t, t, one);
+        hn::Store(Score::kCompact ? hn::Mul(own, hn::Load(d, slope)) : own, d, slope);
       }
     }
     if (p_.change != nullptr) {
@@ -325,6 +348,30 @@ class ScoreTile {
         hn::Store(hn::NegMulAdd(slope, hn::Abs(offset), hn::Load(d, row + x)), d, row + x);
       }
     }
+    if constexpr (Score::kCompact) {  // what was added to -inf may have been NaN
+      for (std::size_t x = first; x < end; x += LanesOf<T>()) {
+        Forbid(row + x, hn::Eq(hn::Load(d, raw(r) + x), hn::Set(d, nothing_)));
+      }
+    }
+  }
+
+  // The last step of a compact kernel. The row's range becomes that of the vectors with a key inside.
+  template <typename Score>
+  HWY_INLINE void FinishCompact(const Score& score, std::size_t r) {
+    const Lanes<T> d;
+    RowRange& keys = ranges_[r];
+    const std::size_t first = keys.FirstVector<T>(), end = keys.EndVector<T>();
+    T* copy = raw_ + r * kStride;
+    score.Finish(end - first, !weighs_, s(r) + first, copy + first,
+                 slope_ == nullptr ? nullptr : slope_ + r * kStride + first);
+    if (p_.change != nullptr) return;  // the caller's formula adds a row up from its first key
+    const auto outside = [&](std::size_t x) HWY_ATTR {
+      return hn::AllTrue(d, hn::Eq(hn::Load(d, copy + x), hn::Set(d, nothing_)));
+    };
+    std::size_t lo = first, hi = end;
+    while (lo < hi && outside(lo)) lo += LanesOf<T>();
+    while (lo < hi && outside(hi - LanesOf<T>())) hi -= LanesOf<T>();
+    keys = lo == hi ? RowRange() : RowRange{std::max(keys.lo, lo), std::min(keys.hi, hi)};
   }
 
   HWY_INLINE void AddBias(const T* bias, Index stride, RowRange keys, T* row) const {
@@ -341,7 +388,8 @@ class ScoreTile {
   const Problem<T>& p_;
   KeyForm<T> form_;
   std::size_t D_, q_stride_;
-  bool plain_;
+  bool plain_, weighs_;
+  T nothing_;  // what stands for a pair that does not exist
   bool pairwise_ = false;
   RowBlock block_{};
   Index j0_ = 0;
@@ -357,6 +405,16 @@ class ScoreTile {
   const std::uint8_t* wide_keys_ = nullptr;
   bool any_wide_row_ = false, any_wide_key_ = false;
 };
+
+// exp(s - shift) of what the tile holds, scale and shift as exponents of 2. Where it weighs, shift is 0.
+template <typename Score, typename T>
+HWY_INLINE Vector<T> Weight(const ScoreTile<T>& tile, const T* s, Vector<T> scale, Vector<T> shift) {
+  const auto x = hn::Load(Lanes<T>(), s);
+  if constexpr (Score::kCompact) {
+    if (tile.weighs()) return x;
+  }
+  return Exp2<T>(Exponent<T>(x, scale, shift));
+}
 
 }  // namespace regard::engine::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -54,7 +54,7 @@ class TiledBackward {
         to_values_(p_.soft() && up_.dout),
         score_(score),
         blocks_(p_),
-        tile_(p_, true, scratch),
+        tile_(p_, TileUse::kGradients, scratch),
         scale_(tile_.exponent_scale()),
         D_(static_cast<std::size_t>(p_.D)),
         E_(static_cast<std::size_t>(p_.E)),
@@ -258,7 +258,7 @@ class TiledBackward {
     // p = exp(s - lse) = 2^(s - shift) 2^(shift - lse), with a whole number near the middle between the
     // largest score and that of equal weights: exponents near 0 are rounded least.
     const double lse2 = static_cast<double>(lse) * kLog2E;
-    const double whole = std::nearbyint(lse2 - middle_);
+    const double whole = tile_.weighs() ? 0.0 : std::nearbyint(lse2 - middle_);
     T rest = static_cast<T>(std::exp2(whole - lse2)), row_shift = static_cast<T>(whole);
     if (call_.shifts != nullptr) {
       const Index at = (b_ * p_.H + h) * p_.L + i;
@@ -271,7 +271,7 @@ class TiledBackward {
     if (simple) {
       const auto term = hn::Set(d, call_.row_term[(b_ * p_.H + h) * p_.L + i]), rest_v = hn::Set(d, rest);
       for (std::size_t x = first; x < end; x += kLanes) {
-        const auto e = hn::Mul(rest_v, Exp2<T>(Exponent<T>(hn::Load(d, p + x), scale, shift)));
+        const auto e = hn::Mul(rest_v, Weight<Score>(tile_, p + x, scale, shift));
         hn::Store(e, d, p + x);
         hn::Store(hn::Mul(e, hn::Add(hn::Load(d, dp + x), term)), d, dp + x);
       }
@@ -280,7 +280,7 @@ class TiledBackward {
     } else {
       ChoiceRow(r, scale, shift, rest);
     }
-    if (call_.spoilt) ClearForbidden(r, dp);
+    if (call_.spoilt) ClearForbidden(r, p), ClearForbidden(r, dp);
     AddBias(r, dp);
     if (p_.change != nullptr) DifferentiateChange(r, dp);
     if (const T* slope = tile_.slope(r)) {
@@ -313,9 +313,9 @@ class TiledBackward {
     }
   }
 
-  void ClearForbidden(std::size_t r, T* dp) const {
+  void ClearForbidden(std::size_t r, T* row) const {
     for (std::size_t x = 0; x < kKeys; ++x) {
-      if (forbidden_[r * kKeys + x]) dp[x] = T(0);
+      if (forbidden_[r * kKeys + x]) row[x] = T(0);
     }
   }
 
@@ -332,7 +332,7 @@ class TiledBackward {
     T* p = tile_.s(r);
     VectorSum<T> sum;
     for (std::size_t x = first; x < end; x += LanesOf<T>()) {
-      const auto e = Exp2<T>(Exponent<T>(hn::Load(d, p + x), scale, shift));
+      const auto e = Weight<Score>(tile_, p + x, scale, shift);
       sum[x] = hn::Add(sum[x], e);
       hn::Store(e, d, p + x);
     }
@@ -363,7 +363,7 @@ class TiledBackward {
   // The chosen key's place in the tile; kKeys: not here.
   std::size_t Chosen(std::size_t r) const {
     const Index x = (*up_.index)(b_, tile_.head(r), tile_.query(r)) - tile_.j0();
-    return x >= 0 && x < kTileKeys && tile_.Allows(r, static_cast<std::size_t>(x))
+    return x >= 0 && x < kTileKeys && tile_.MaskAllows(r, static_cast<std::size_t>(x))
                ? static_cast<std::size_t>(x)
                : kKeys;
   }

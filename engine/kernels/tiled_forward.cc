@@ -36,7 +36,7 @@ class TiledForward {
         p_(call.problem),
         outputs_(call.outputs),
         score_(score),
-        tile_(p_, false, scratch),
+        tile_(p_, TileUse::kWeights, scratch),
         scale_(tile_.exponent_scale()),
         narrow_(HasNarrowValues(p_)),
         width_(narrow_ ? static_cast<std::size_t>(p_.E) * LanesOf<T>()
@@ -50,7 +50,7 @@ class TiledForward {
     if constexpr (!Score::kProduct) here_.wide = scratch->Take<std::uint8_t>(kKeys);
     if (narrow_) here_.value_panels = scratch->Take<T>(kKeys * E);
     if (!narrow_) here_.value_rows = scratch->Take<T>(kKeys * width_);
-    if (!p_.mask->none()) here_.spoilt = scratch->Take<std::uint8_t>(kKeys);
+    if (p_.leaves_out()) here_.spoilt = scratch->Take<std::uint8_t>(kKeys);
   }
 
   void Run(Index task) {
@@ -216,8 +216,10 @@ class TiledForward {
     }
     const std::size_t first = keys.FirstVector<T>(), end = keys.EndVector<T>();
     const auto scale = hn::Set(d, scale_);
-    // Scores that are never above 0 need no look when the shift is near 0.
-    if (!(Score::kNeverPositive && tile_.plain() && max_[r] >= T(-kSlack))) {
+    if (tile_.weighs()) {
+      max_[r] = T(0);
+    } else if (!(Score::kNeverPositive && tile_.plain() && max_[r] >= T(-kSlack))) {
+      // Scores that are never above 0 need no look when the shift is near 0.
       const auto largest = hn::Mul(LargestOf(s, first, end), scale);
       if (!hn::AllTrue(d, hn::Le(largest, hn::Set(d, max_[r] + T(kSlack))))) {
         Raise(r, hn::GetLane(hn::MaxOfLanes(d, largest)));
@@ -226,7 +228,7 @@ class TiledForward {
     const auto shift = hn::Set(d, max_[r] == kMinusInfinity<T> ? T(0) : max_[r]);
     auto sum = hn::Load(d, sum_ + r * kLanes);
     for (std::size_t x = first; x < end; x += kLanes) {
-      const auto e = Exp2<T>(Exponent<T>(hn::Load(d, s + x), scale, shift));
+      const auto e = Weight<Score>(tile_, s + x, scale, shift);
       sum = hn::Add(sum, e);
       hn::Store(e, d, s + x);
     }
@@ -353,11 +355,16 @@ class TiledForward {
         const RowRange keys = any ? tile_.range(r) : RowRange();
         const T sum = sum_[r * LanesOf<T>()];
         const auto shift = hn::Set(d, max_[r] == kMinusInfinity<T> ? T(0) : max_[r]);
-        const auto factor = hn::Set(d, sum == 0 ? T(0) : T(1) / sum);
+        const auto divisor = hn::Set(d, sum == 0 ? T(1) : sum), factor = hn::Div(hn::Set(d, T(1)), divisor);
         T* s = tile_.s(r);
         for (std::size_t x = keys.FirstVector<T>(); !keys.empty() && x < keys.EndVector<T>();
              x += LanesOf<T>()) {
-          hn::Store(hn::Mul(factor, Exp2<T>(Exponent<T>(hn::Load(d, s + x), scale, shift))), d, s + x);
+          const auto weight = Weight<Score>(tile_, s + x, scale, shift);
+          // K times 1 / K need not be 1.
+          hn::Store(Score::kCompact ? hn::Div(weight, divisor) : hn::Mul(factor, weight), d, s + x);
+        }
+        for (std::size_t x = keys.lo; std::isnan(sum) && x < keys.hi; ++x) {
+          if (!tile_.Allows(r, x)) s[x] = T(0);
         }
         for (Index x = 0; x < n; ++x) {
           const auto at = static_cast<std::size_t>(x);

@@ -42,6 +42,7 @@ struct AdditiveScore {
   static constexpr bool kProduct = false;
   static constexpr bool kCustom = false;
   static constexpr bool kNormed = false;
+  static constexpr bool kCompact = false;
   static constexpr bool kNeverPositive = false;
 
   explicit AdditiveScore(const Problem<T>&) {}

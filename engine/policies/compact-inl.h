@@ -1,5 +1,11 @@
-// Compact kernels: s = log K(u),  u² = |a ∘ z|²,  z = q - k;  ds/dq = r a² z,  ds/dk = -r a² z,  ds/da = r a
-// z², where r = (log K)'(u) / u. What is outside of the kernel does not exist.
+// Compact kernels on tiles: s = log K(u),  u² = |a ∘ z|²,  z = q - k. What is outside of the kernel does not
+// exist. Inside, K is a power of t = 1 - u^n:
+//
+//            boxcar  triangular  Epanechnikov  tricube
+//   K        1       1 - u       1 - u²        (1 - u³)³
+//   slope    0       1 / (u t)   2 / t         9 u / t        slope = -(log K)'(u) / u
+//
+// and with c = slope dL/ds,  dq = -c a² z,  dk = c a² z,  da = -c a z²:  as for -1/2 u², whose slope is 1.
 #if defined(REGARD_ENGINE_POLICIES_COMPACT_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef REGARD_ENGINE_POLICIES_COMPACT_INL_H_
 #undef REGARD_ENGINE_POLICIES_COMPACT_INL_H_
@@ -7,74 +13,99 @@
 #define REGARD_ENGINE_POLICIES_COMPACT_INL_H_
 #endif
 
-#include <cmath>
-
-#include "engine/kernels/math-inl.h"
-#include "engine/kernels/problem.h"
+#include "engine/kernels/tile-inl.h"
+#include "engine/policies/gaussian-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace regard::engine::HWY_NAMESPACE {
 
 template <typename T>
-struct CompactScore {
+struct CompactScore : GaussianScore<T> {
   using V = Vector<T>;
+  static constexpr bool kCompact = true;
 
-  explicit CompactScore(const Problem<T>& problem) : kernel(problem.kernel) {}
+  // Block and Pair give u². a z is rounded before it is squared, so that |z| = 1 / a is the edge wherever a z
+  // is 1.
+  explicit CompactScore(const Problem<T>& p) : GaussianScore<T>(T(1), false), kernel(p.kernel) {}
 
-  // sum + one dimension's share of u²
-  HWY_INLINE V Term(V q, V k, V a, V sum) const {
-    const V az = hn::Mul(a, hn::Sub(q, k));
-    return hn::MulAdd(az, az, sum);
+  // Whole vectors of u²: from them to K, 0 outside, or to log K, -inf outside. A copy goes to `copy`, and the
+  // slopes go to `slopes` where that is not null.
+  HWY_INLINE void Finish(std::size_t size, bool logs, T* s, T* copy, T* slopes) const {
+    switch (kernel) {
+      case CompactKernel::kBoxcar:
+        return FinishAs<CompactKernel::kBoxcar>(size, logs, s, copy, slopes);
+      case CompactKernel::kTriangular:
+        return FinishAs<CompactKernel::kTriangular>(size, logs, s, copy, slopes);
+      case CompactKernel::kEpanechnikov:
+        return FinishAs<CompactKernel::kEpanechnikov>(size, logs, s, copy, slopes);
+      case CompactKernel::kTricube:
+        return FinishAs<CompactKernel::kTricube>(size, logs, s, copy, slopes);
+    }
+  }
+
+  template <CompactKernel kKernel>
+  HWY_INLINE void FinishAs(std::size_t size, bool logs, T* s, T* copy, T* slopes) const {
+    const Lanes<T> d;
+    for (std::size_t x = 0; x < size && slopes != nullptr; x += LanesOf<T>()) {
+      hn::Store(Slope<kKernel>(hn::Load(d, s + x)), d, slopes + x);
+    }
+    for (std::size_t x = 0; x < size; x += LanesOf<T>()) {
+      const auto u2 = hn::Load(d, s + x), t = Base<kKernel>(u2);
+      const auto k = logs ? Log<kKernel>(u2, t) : Power<kKernel>(u2, t);
+      hn::Store(k, d, s + x);
+      hn::Store(k, d, copy + x);
+    }
   }
 
   // NaN is not outside.
-  bool Outside(T u2) const { return kernel == CompactKernel::kBoxcar ? u2 > 1 : u2 >= 1; }
-
-  // From u² to s, and from u² and dL/ds to r dL/ds.
-  void Finish(std::size_t n, T* s) const {
-    for (std::size_t at = 0; at < n; ++at) s[at] = LogKernel(s[at]);
-  }
-  void Prepare(std::size_t n, const T* u2, const T* ds, T* c) const {
-    for (std::size_t at = 0; at < n; ++at) c[at] = ds[at] * Slope(u2[at]);
+  template <CompactKernel kKernel>
+  static HWY_INLINE auto Outside(V u2) {
+    const auto one = hn::Set(Lanes<T>(), T(1));
+    if constexpr (kKernel == CompactKernel::kBoxcar) return hn::Gt(u2, one);
+    return hn::Ge(u2, one);
   }
 
-  // Adds one dimension's share of the gradients; c is r dL/ds.
-  HWY_INLINE void Derivative(V q, V k, V a, V c, V& dq, V& dk, V& da) const {
-    const V z = hn::Sub(q, k);
-    const V caz = hn::Mul(hn::Mul(c, a), z);
-    dq = hn::MulAdd(caz, a, dq);
-    dk = hn::NegMulAdd(caz, a, dk);
-    da = hn::MulAdd(caz, z, da);
+  // t. Where u² < 1 it is at least half of the last place of 1.
+  template <CompactKernel kKernel>
+  static HWY_INLINE V Base(V u2) {
+    const auto one = hn::Set(Lanes<T>(), T(1));
+    if constexpr (kKernel == CompactKernel::kBoxcar) return hn::Add(one, hn::Sub(u2, u2));  // 1, or NaN
+    if constexpr (kKernel == CompactKernel::kTriangular) return hn::Sub(one, hn::Sqrt(u2));
+    if constexpr (kKernel == CompactKernel::kEpanechnikov) return hn::Sub(one, u2);
+    return hn::NegMulAdd(u2, hn::Sqrt(u2), one);
   }
 
-  T LogKernel(T u2) const {
-    switch (kernel) {
-      case CompactKernel::kBoxcar:
-        return u2 - u2;  // 0, or NaN
-      case CompactKernel::kTriangular:
-        return std::log(1 - std::sqrt(u2));
-      case CompactKernel::kEpanechnikov:
-        return std::log(1 - u2);
-      case CompactKernel::kTricube:
-        break;
+  template <CompactKernel kKernel>
+  static HWY_INLINE V Power(V u2, V t) {
+    const auto k = kKernel == CompactKernel::kTricube ? hn::Mul(hn::Mul(t, t), t) : t;
+    return hn::IfThenZeroElse(Outside<kKernel>(u2), k);
+  }
+
+  template <CompactKernel kKernel>
+  static HWY_INLINE V Log(V u2, V t) {
+    const Lanes<T> d;
+    const auto minus_infinity = hn::Set(d, kMinusInfinity<T>);
+    if constexpr (kKernel == CompactKernel::kBoxcar) {
+      return hn::IfThenElse(Outside<kKernel>(u2), minus_infinity, hn::Sub(t, t));
     }
-    return 3 * std::log(1 - u2 * std::sqrt(u2));
+    const auto log = hn::Log(d, t);
+    const auto k = kKernel == CompactKernel::kTricube ? hn::Mul(hn::Set(d, T(3)), log) : log;
+    const auto inside = hn::IfThenElse(hn::Eq(u2, u2), k, u2);
+    return hn::IfThenElse(Outside<kKernel>(u2), minus_infinity, inside);
   }
 
-  // r. It is finite: where u² < 1, 1 - u is at least half of the last place of 1.
-  T Slope(T u2) const {
-    const T u = std::sqrt(u2);
-    switch (kernel) {
-      case CompactKernel::kBoxcar:
-        return 0;
-      case CompactKernel::kTriangular:
-        return u == 0 ? T(0) : -1 / (u * (1 - u));
-      case CompactKernel::kEpanechnikov:
-        return -2 / (1 - u2);
-      case CompactKernel::kTricube:
-        break;
+  template <CompactKernel kKernel>
+  static HWY_INLINE V Slope(V u2) {
+    const Lanes<T> d;
+    const auto t = Base<kKernel>(u2), u = hn::Sqrt(u2);
+    auto slope = hn::Zero(d);
+    if constexpr (kKernel == CompactKernel::kTriangular) {
+      const auto one = hn::Set(d, T(1));  // the kernel has a corner where u is 0: it is left out
+      slope = hn::IfThenZeroElse(hn::Eq(u, hn::Zero(d)), hn::Div(one, hn::Mul(u, t)));
     }
-    return -9 * u / (1 - u * u2);
+    if constexpr (kKernel == CompactKernel::kEpanechnikov) slope = hn::Div(hn::Set(d, T(2)), t);
+    if constexpr (kKernel == CompactKernel::kTricube) slope = hn::Div(hn::Mul(hn::Set(d, T(9)), u), t);
+    return hn::IfThenZeroElse(Outside<kKernel>(u2), slope);
   }
 
   CompactKernel kernel;

@@ -15,6 +15,7 @@ template <typename T>
 struct OwnScore {
   static constexpr bool kProduct = false;
   static constexpr bool kCustom = true;
+  static constexpr bool kCompact = false;
   static constexpr bool kNormed = false;
   static constexpr bool kNeverPositive = false;
 

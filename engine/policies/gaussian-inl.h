@@ -20,10 +20,11 @@ struct GaussianScore {
   static constexpr bool kProduct = false;
   static constexpr bool kCustom = false;
   static constexpr bool kNormed = false;
+  static constexpr bool kCompact = false;
   static constexpr bool kNeverPositive = true;
 
-  // One precision for all dimensions is taken out of the sum.
-  explicit GaussianScore(const Problem<T>& p) : shared(p.shared_precision) {}
+  explicit GaussianScore(const Problem<T>& p) : GaussianScore(T(-0.5), p.shared_precision) {}
+  GaussianScore(T factor_of_sum, bool shared_precision) : factor(factor_of_sum), shared(shared_precision) {}
 
   template <std::size_t kM, std::size_t kN>
   HWY_INLINE void BlockOf(const T* q, std::size_t q_stride, const T* panel, const T* a, std::size_t D, T* s,
@@ -48,10 +49,10 @@ struct GaussianScore {
       }
     }
     const T a0 = D == 0 || !shared ? T(1) : a[0];
-    const auto factor = hn::Set(d, T(-0.5) * a0 * a0);
+    const auto scale = hn::Set(d, factor * a0 * a0);
     HWY_UNROLL(3) for (std::size_t m = 0; m < kM; ++m) {
       HWY_UNROLL(4) for (std::size_t n = 0; n < kN; ++n) {
-        hn::Store(hn::Mul(factor, sum[m][n]), d, s + m * stride + n * kLanes);
+        hn::Store(hn::Mul(scale, sum[m][n]), d, s + m * stride + n * kLanes);
       }
     }
   }
@@ -64,7 +65,7 @@ struct GaussianScore {
       const T az = a[at] * (q[at] - k[at]);
       s += az * az;
     }
-    return T(-0.5) * s;
+    return factor * s;
   }
 
   HWY_INLINE void PairGradient(const T* q, const T* k, const T* a, std::size_t D, T ds, T* dq, T* dk,
@@ -89,7 +90,8 @@ struct GaussianScore {
   static T KeyFactor(T a) { return a * a; }
   static double ParameterGradient(T a, double u_sum) { return -static_cast<double>(a) * u_sum; }
 
-  bool shared;
+  T factor;     // s = factor |a ∘ z|²
+  bool shared;  // one precision for all dimensions: it is taken out of the sum
 };
 
 }  // namespace regard::engine::HWY_NAMESPACE

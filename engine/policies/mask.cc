@@ -1,8 +1,6 @@
 #include "engine/policies/mask.h"
 
 #include <algorithm>
-#include <numeric>
-#include <vector>
 
 namespace regard::engine {
 namespace {
@@ -151,28 +149,6 @@ void MaskRule::TakeAway(Index b, Index h, Index i, Index j0, Index j1, std::uint
     for (Index j = 0; j < j1 - j0; ++j) allowed[j] &= static_cast<std::uint8_t>(keep[j * stride]);
   }
   if (mask_.custom) mask_.custom->rows->TakeAway(PairRow{b, h, i, j0, j1 - j0}, allowed);
-}
-
-std::size_t MaskRule::Keys(const Tile& t, TileClass tile_class, Index i, std::int32_t* keys) const {
-  Range range{t.j0, t.j1};
-  if (tile_class != TileClass::kFull) {
-    range = KeysInRange(t.b, i);
-    range = {std::max(range.begin, t.j0), std::min(range.end, t.j1)};
-    if (range.begin >= range.end) return 0;
-    if (pairwise_) {
-      std::vector<std::uint8_t> allowed(static_cast<std::size_t>(range.end - range.begin), 1);
-      TakeAway(t.b, t.h, i, range.begin, range.end, allowed.data());
-      std::size_t n = 0;
-      for (Index j = range.begin; j < range.end; ++j) {
-        if (allowed[static_cast<std::size_t>(j - range.begin)])
-          keys[n++] = static_cast<std::int32_t>(j - t.j0);
-      }
-      return n;
-    }
-  }
-  const auto n = static_cast<std::size_t>(range.end - range.begin);
-  std::iota(keys, keys + n, static_cast<std::int32_t>(range.begin - t.j0));
-  return n;
 }
 
 }  // namespace regard::engine

@@ -1,8 +1,7 @@
-// The mask as the kernels ask it: what about this tile, and which keys of it does this query see?
+// The mask as the kernels ask it: what about this tile, and which pairs of it are allowed?
 #ifndef REGARD_ENGINE_POLICIES_MASK_H_
 #define REGARD_ENGINE_POLICIES_MASK_H_
 
-#include <cstddef>
 #include <cstdint>
 
 #include "regard/mask.h"
@@ -15,10 +14,6 @@ class MaskRule {
 
   // kEmpty and kFull are certain; kPartial may be either.
   TileClass Classify(const Tile& tile) const;
-
-  // Writes the keys that query i sees, as j - j0 in rising order, and returns how many. `tile_class` is
-  // Classify(tile).
-  std::size_t Keys(const Tile& tile, TileClass tile_class, std::int64_t i, std::int32_t* keys) const;
 
   struct Range {
     std::int64_t begin, end;

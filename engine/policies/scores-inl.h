@@ -12,6 +12,8 @@
 //   Gradient                    of two vectors of pairs, what the gradients are made of
 //   QueryFactor, KeyFactor, ParameterGradient   the factors taken out of them, by the parameter
 //   kCustom                     the caller's loop gives the gradients: no Gradient, no factors
+//
+// A compact kernel (kCompact) leaves u² in Block and Pair, and has a Finish of its own.
 #if defined(REGARD_ENGINE_POLICIES_SCORES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef REGARD_ENGINE_POLICIES_SCORES_INL_H_
 #undef REGARD_ENGINE_POLICIES_SCORES_INL_H_
@@ -21,6 +23,7 @@
 
 #include "engine/kernels/tile-inl.h"
 #include "engine/policies/additive-inl.h"
+#include "engine/policies/compact-inl.h"
 #include "engine/policies/custom-inl.h"
 #include "engine/policies/gaussian-inl.h"
 
@@ -31,6 +34,7 @@ namespace regard::engine::HWY_NAMESPACE {
 template <typename T>
 struct ProductScore {
   static constexpr bool kProduct = true;
+  static constexpr bool kCompact = false;
   static constexpr bool kNeverPositive = false;
 
   HWY_INLINE void Block(std::size_t rows, std::size_t vectors, const T* q, std::size_t q_stride,
@@ -120,6 +124,8 @@ HWY_INLINE void VisitScore(const Problem<T>& problem, const F& f) {
       return f(GaussianScore<T>(problem));
     case ScoreKind::kCustom:
       return f(OwnScore<T>(problem));
+    case ScoreKind::kCompact:
+      return f(CompactScore<T>(problem));
     default:
       return f(DotScore<T>(problem));
   }

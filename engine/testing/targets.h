@@ -7,7 +7,7 @@
 #include <string>
 
 #include "engine/base/target.h"
-#include "engine/kernels/forward.h"
+#include "engine/kernels/pack.h"
 
 namespace regard::engine {
 
