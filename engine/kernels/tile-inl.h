@@ -85,10 +85,12 @@ class ScoreTile {
         wide_rows_(scratch->Take<std::uint8_t>(kBlockRows)) {
     const bool compact = p_.score == ScoreKind::kCompact, with_slope = use == TileUse::kGradients;
     if (with_slope && (p_.softcap || compact)) slope_ = scratch->Take<T>(kBlockRows * kStride);
-    if (compact || (with_slope && p_.score == ScoreKind::kCosine))
-      raw_ = scratch->Take<T>(kBlockRows * kStride);
+    if ((compact && p_.adjusted()) || (with_slope && p_.score == ScoreKind::kCosine)) KeepRaw(scratch);
     if (with_slope && p_.change != nullptr) unchanged_ = scratch->Take<T>(kBlockRows * kStride);
   }
+
+  // For Allows of a compact kernel, where it is asked when s was written to.
+  void KeepRaw(Scratch* scratch) { raw_ = scratch->Take<T>(kBlockRows * kStride); }
 
   // What the numbers in the tile are multiplied by to be scores, and to be exponents of 2.
   double factor() const {
@@ -106,7 +108,7 @@ class ScoreTile {
   // By a softcap and a compact kernel. Null: 1 everywhere.
   const T* slope(std::size_t row) const { return slope_ == nullptr ? nullptr : slope_ + row * kStride; }
   // The raw scores; for a cosine, and for a compact kernel (its exp, where the tile weighs).
-  const T* raw(std::size_t row) const { return raw_ + row * kStride; }
+  const T* raw(std::size_t row) const { return (raw_ == nullptr ? s_ : raw_) + row * kStride; }
   // The scores before the caller's change.
   const T* unchanged(std::size_t row) const { return unchanged_ + row * kStride; }
   PairRow pairs(std::size_t row) const {
@@ -361,12 +363,12 @@ class ScoreTile {
     const Lanes<T> d;
     RowRange& keys = ranges_[r];
     const std::size_t first = keys.FirstVector<T>(), end = keys.EndVector<T>();
-    T* copy = raw_ + r * kStride;
-    score.Finish(end - first, !weighs_, s(r) + first, copy + first,
+    T* row = s(r);
+    score.Finish(end - first, !weighs_, row + first, raw_ == nullptr ? nullptr : raw_ + r * kStride + first,
                  slope_ == nullptr ? nullptr : slope_ + r * kStride + first);
     if (p_.change != nullptr) return;  // the caller's formula adds a row up from its first key
     const auto outside = [&](std::size_t x) HWY_ATTR {
-      return hn::AllTrue(d, hn::Eq(hn::Load(d, copy + x), hn::Set(d, nothing_)));
+      return hn::AllTrue(d, hn::Eq(hn::Load(d, row + x), hn::Set(d, nothing_)));
     };
     std::size_t lo = first, hi = end;
     while (lo < hi && outside(lo)) lo += LanesOf<T>();

@@ -286,8 +286,8 @@ class TiledBackward {
     if (const T* slope = tile_.slope(r)) {
       for (std::size_t x = first; x < end; x += kLanes) {
         const auto g = hn::Load(d, dp + x);
-        const auto differs = hn::Ne(g, hn::Zero(d));  // a pair that is not allowed has any slope, also NaN
-        hn::Store(hn::IfThenElseZero(differs, hn::Mul(g, hn::Load(d, slope + x))), d, dp + x);
+        const auto none = hn::Eq(g, hn::Zero(d));  // a pair that is not allowed has any slope, also NaN
+        hn::Store(hn::IfThenZeroElse(none, hn::Mul(g, hn::Load(d, slope + x))), d, dp + x);
       }
     }
     if constexpr (Score::kNormed) {
@@ -477,7 +477,7 @@ class TiledBackward {
       for (std::size_t x = tile_.range(r).lo; x < tile_.range(r).hi; ++x) {
         if (!tile_.IsWidePair(r, x)) continue;
         T& ds = dp_[r * kKeys + x];
-        if (tile_.Allows(r, x)) {
+        if (Score::kCompact ? ds != T(0) : tile_.Allows(r, x)) {  // outside, z may be infinite
           score_.PairGradient(tile_.OwnQuery(r), k[tile_.j0() + static_cast<Index>(x)], tile_.parameter(), D_,
                               ds, DqRow(r), dk_panels_ + PanelOffset<T>(x, D_), kPanel<T>, sums);
         }

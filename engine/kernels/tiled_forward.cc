@@ -44,6 +44,7 @@ class TiledForward {
         max_(scratch->Take<T>(kBlockRows)),
         sum_(scratch->Take<T>(kBlockRows * LanesOf<T>())),
         acc_(scratch->Take<T>(kBlockRows * width_)) {
+    if (Score::kCompact && (call.pack_here || call.values.spoilt != nullptr)) tile_.KeepRaw(scratch);
     if (!call.pack_here) return;
     const auto D = static_cast<std::size_t>(p_.D), E = static_cast<std::size_t>(p_.E);
     here_.key_panels = scratch->Take<T>(kKeys * D);
@@ -230,7 +231,7 @@ class TiledForward {
     for (std::size_t x = first; x < end; x += kLanes) {
       const auto e = Weight<Score>(tile_, s + x, scale, shift);
       sum = hn::Add(sum, e);
-      hn::Store(e, d, s + x);
+      if (!tile_.weighs()) hn::Store(e, d, s + x);
     }
     hn::Store(sum, d, sum_ + r * kLanes);
     if (group.lo < first) std::fill(s + group.lo, s + first, T(0));
@@ -357,14 +358,14 @@ class TiledForward {
         const auto shift = hn::Set(d, max_[r] == kMinusInfinity<T> ? T(0) : max_[r]);
         const auto divisor = hn::Set(d, sum == 0 ? T(1) : sum), factor = hn::Div(hn::Set(d, T(1)), divisor);
         T* s = tile_.s(r);
-        for (std::size_t x = keys.FirstVector<T>(); !keys.empty() && x < keys.EndVector<T>();
+        if (std::isnan(sum)) {
+          for (std::size_t x = keys.lo; x < keys.hi; ++x) s[x] = tile_.Allows(r, x) ? sum : T(0);
+        }
+        for (std::size_t x = keys.FirstVector<T>(); sum == sum && !keys.empty() && x < keys.EndVector<T>();
              x += LanesOf<T>()) {
           const auto weight = Weight<Score>(tile_, s + x, scale, shift);
           // K times 1 / K need not be 1.
           hn::Store(Score::kCompact ? hn::Div(weight, divisor) : hn::Mul(factor, weight), d, s + x);
-        }
-        for (std::size_t x = keys.lo; std::isnan(sum) && x < keys.hi; ++x) {
-          if (!tile_.Allows(r, x)) s[x] = T(0);
         }
         for (Index x = 0; x < n; ++x) {
           const auto at = static_cast<std::size_t>(x);

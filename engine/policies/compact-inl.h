@@ -28,8 +28,8 @@ struct CompactScore : GaussianScore<T> {
   // is 1.
   explicit CompactScore(const Problem<T>& p) : GaussianScore<T>(T(1), false), kernel(p.kernel) {}
 
-  // Whole vectors of u²: from them to K, 0 outside, or to log K, -inf outside. A copy goes to `copy`, and the
-  // slopes go to `slopes` where that is not null.
+  // Whole vectors of u²: from them to K, 0 outside, or to log K, -inf outside. Where they are not null, a
+  // copy goes to `copy` and the slopes to `slopes`.
   HWY_INLINE void Finish(std::size_t size, bool logs, T* s, T* copy, T* slopes) const {
     switch (kernel) {
       case CompactKernel::kBoxcar:
@@ -53,7 +53,7 @@ struct CompactScore : GaussianScore<T> {
       const auto u2 = hn::Load(d, s + x), t = Base<kKernel>(u2);
       const auto k = logs ? Log<kKernel>(u2, t) : Power<kKernel>(u2, t);
       hn::Store(k, d, s + x);
-      hn::Store(k, d, copy + x);
+      if (copy != nullptr) hn::Store(k, d, copy + x);
     }
   }
 
