@@ -83,7 +83,9 @@ class ScoreTile {
         groups_(scratch->Take<RowRange>(kBlockRows / kRows + 1)),
         allowed_(scratch->Take<std::uint8_t>(kStride)),
         wide_rows_(scratch->Take<std::uint8_t>(kBlockRows)) {
-    const bool compact = p_.score == ScoreKind::kCompact, with_slope = use == TileUse::kGradients;
+    const bool compact = p_.score == ScoreKind::kCompact;
+    if (compact && D_ <= kBoxDimensions) boxes_ = scratch->Take<T>((1 + kBlockRows / kRows) * 2 * D_);
+    const bool with_slope = use == TileUse::kGradients;
     if (with_slope && (p_.softcap || compact)) slope_ = scratch->Take<T>(kBlockRows * kStride);
     if ((compact && p_.adjusted()) || (with_slope && p_.score == ScoreKind::kCosine)) KeepRaw(scratch);
     if (with_slope && p_.change != nullptr) unchanged_ = scratch->Take<T>(kBlockRows * kStride);
@@ -146,6 +148,7 @@ class ScoreTile {
         if (form_.exponentials) Exponentiate(to, q_stride_);
       }
     }
+    if (Score::kCompact && boxes_ != nullptr) SetQueryBoxes();
   }
 
   // The query of a row, where the caller has it.
@@ -207,6 +210,14 @@ class ScoreTile {
   HWY_INLINE void ComputeRows(const Score& score, const T* panel, const std::uint8_t* wide_keys,
                               std::size_t begin, std::size_t end) {
     constexpr std::size_t kWidth = kPanel<T>;
+    if constexpr (!Score::kProduct) {
+      if (begin == 0) {
+        wide_keys_ = wide_keys;
+        any_wide_key_ = std::memchr(wide_keys, 1, kStride) != nullptr;
+        if (Score::kCompact && boxes_ != nullptr) SetKeyBox(panel);
+      }
+    }
+    if (Score::kCompact && boxes_ != nullptr && !any_wide()) LeaveOutApart(begin, end);
     for (std::size_t x = 0; x < kStride; x += kWidth, panel += kWidth * D_) {
       for (std::size_t r = begin; r < end; r += kRows) {
         const RowRange& g = group(r);
@@ -220,10 +231,6 @@ class ScoreTile {
       }
     }
     if constexpr (!Score::kProduct) {
-      if (begin == 0) {
-        wide_keys_ = wide_keys;
-        any_wide_key_ = std::memchr(wide_keys, 1, kStride) != nullptr;
-      }
       if (any_wide()) ComputeWidePairs(score, begin, end);
     }
     for (std::size_t r = begin; r < end; ++r) {
@@ -233,6 +240,59 @@ class ScoreTile {
   }
 
  private:
+  // Of a compact kernel in few dimensions: the least and the largest number in each dimension of the tile's
+  // keys, [2, D], and then of each group of queries.
+  static constexpr std::size_t kBoxDimensions = 16;
+  T* QueryBox(std::size_t r) const { return boxes_ + (1 + r / kRows) * 2 * D_; }
+
+  HWY_NOINLINE void SetQueryBoxes() {
+    for (std::size_t r = 0; r < rows(); r += kRows) {
+      T *least = QueryBox(r), *largest = least + D_;
+      std::copy(q(r), q(r) + D_, least);
+      std::copy(q(r), q(r) + D_, largest);
+      for (std::size_t m = r + 1; m < r + group_rows(r); ++m) {
+        for (std::size_t at = 0; at < D_; ++at) {
+          least[at] = std::min(least[at], q(m)[at]);
+          largest[at] = std::max(largest[at], q(m)[at]);
+        }
+      }
+    }
+  }
+
+  // What fills up the last panel is in the box as well, which is none the worse for being larger.
+  HWY_NOINLINE void SetKeyBox(const T* panels) {
+    const Lanes<T> d;
+    const auto size = PanelsSize<T>(static_cast<std::size_t>(std::min(kTileKeys, p_.S - j0_)), D_);
+    for (std::size_t at = 0; at < D_; ++at) {
+      auto least = hn::Load(d, panels + at * kPanel<T>), largest = least;
+      for (std::size_t n = 0; n < size; n += kPanel<T> * D_) {
+        for (std::size_t x = 0; x < kPanel<T>; x += LanesOf<T>()) {
+          const auto k = hn::Load(d, panels + n + at * kPanel<T> + x);
+          least = hn::Min(least, k);
+          largest = hn::Max(largest, k);
+        }
+      }
+      boxes_[at] = hn::GetLane(hn::MinOfLanes(d, least));
+      boxes_[D_ + at] = hn::GetLane(hn::MaxOfLanes(d, largest));
+    }
+  }
+
+  // Groups of rows that are so far from all keys that every pair is outside see nothing. (u² is rounded, by
+  // less than a hundredth.)
+  HWY_NOINLINE void LeaveOutApart(std::size_t begin, std::size_t end) {
+    for (std::size_t r = begin; r < end; r += kRows) {
+      const T *least = QueryBox(r), *largest = least + D_;
+      T u2 = 0;
+      for (std::size_t at = 0; at < D_; ++at) {
+        const T gap = std::max({T(0), boxes_[at] - largest[at], least[at] - boxes_[D_ + at]});
+        u2 += parameter()[at] * gap * (parameter()[at] * gap);
+      }
+      if (!(u2 > T(1.01))) continue;
+      std::fill(ranges_ + r, ranges_ + r + group_rows(r), RowRange());
+      groups_[r / kRows] = RowRange();
+    }
+  }
+
   // Rows begin <= r < end, whole groups.
   void SetGroups(std::size_t begin, std::size_t end) {
     for (std::size_t r = begin; r < end; r += kRows) {
@@ -400,6 +460,7 @@ class ScoreTile {
   T* slope_ = nullptr;
   T* raw_ = nullptr;
   T* unchanged_ = nullptr;
+  T* boxes_ = nullptr;
   RowRange* ranges_;
   RowRange* groups_;
   std::uint8_t* allowed_;
