@@ -9,6 +9,7 @@
 #include "models/beam.h"
 #include "models/config.h"
 #include "models/smoothed_nll.h"
+#include "nn/dropout.h"
 #include "nn/gru_kernels.h"
 #include "nn/gru_product.h"
 
@@ -117,14 +118,7 @@ nlohmann::json Bahdanau::config() const {
 }
 
 Tensor Bahdanau::Drop(const Tensor& x, double probability, std::uint64_t seed) const {
-  if (!is_training() || probability == 0) return x;
-  Tensor scales = torch::empty(x.sizes(), x.options().requires_grad(false));
-  if (x.scalar_type() == torch::kFloat64) {
-    nn::DropoutScales(seed, probability, scales.numel(), scales.data_ptr<double>());
-  } else {
-    nn::DropoutScales(seed, probability, scales.numel(), scales.data_ptr<float>());
-  }
-  return x * scales;
+  return is_training() ? nn::Dropout(x, probability, seed) : x;
 }
 
 nn::DecoderWeights Bahdanau::DecoderWeights() const {

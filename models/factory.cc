@@ -1,34 +1,49 @@
 #include "models/bahdanau.h"
 #include "models/config.h"
+#include "models/gpt.h"
+#include "models/language.h"
 #include "models/translation.h"
 
 namespace regard::models {
 namespace {
 
+template <class Base>
 struct Entry {
   const char* name;
-  std::shared_ptr<TranslationModel> (*make)(const nlohmann::json& config);
+  std::shared_ptr<Base> (*make)(const nlohmann::json& config);
 };
 
-template <class Model>
-std::shared_ptr<TranslationModel> Make(const nlohmann::json& config) {
+template <class Base, class Model>
+std::shared_ptr<Base> Make(const nlohmann::json& config) {
   return std::make_shared<Model>(config);
 }
 
-constexpr Entry kModels[] = {
-    {"bahdanau", Make<Bahdanau>},
+constexpr Entry<TranslationModel> kTranslationModels[] = {
+    {"bahdanau", Make<TranslationModel, Bahdanau>},
 };
+constexpr Entry<LanguageModel> kLanguageModels[] = {
+    {"gpt", Make<LanguageModel, Gpt>},
+};
+
+template <class Base, std::size_t kCount>
+std::shared_ptr<Base> MakeNamed(const nlohmann::json& config, const Entry<Base> (&entries)[kCount]) {
+  std::vector<std::string> names;
+  for (const auto& entry : entries) names.emplace_back(entry.name);
+  const std::string name = ConfigReader(config).Choice("model", names);
+  for (const auto& entry : entries) {
+    if (name == entry.name) return entry.make(config);
+  }
+  return nullptr;  // Choice has thrown
+}
 
 }  // namespace
 
 std::shared_ptr<TranslationModel> MakeTranslationModel(const nlohmann::json& config) {
-  std::vector<std::string> names;
-  for (const Entry& entry : kModels) names.emplace_back(entry.name);
-  const std::string name = ConfigReader(config).Choice("model", names);
-  for (const Entry& entry : kModels) {
-    if (name == entry.name) return entry.make(config);
-  }
-  return nullptr;  // Choice has thrown
+  return MakeNamed(config, kTranslationModels);
+}
+
+std::shared_ptr<LanguageModel> MakeLanguageModel(const nlohmann::json& config) {
+  return MakeNamed(config, kLanguageModels);
 }
 
 }  // namespace regard::models

@@ -37,26 +37,26 @@ enum class NormalizerKind { kSoftmax, kArgmax, kSample };
 // 1 in place of a size (broadcasting).
 struct AttendOptions {
   ScoreKind score = ScoreKind::kScaledDot;
-  std::optional<double> scale;    // of kScaledDot (else 1 / sqrt(D)), kDot and kCosine (else 1)
-  double eps = 1e-8;              // of kCosine
-  torch::Tensor additive_weight;  // [D] or [H, D]: needed by kAdditive
-  torch::Tensor precision;        // [], [1] or [D]: needed by kGaussian and the compact kernels
-  std::optional<double> softcap;  // c > 0: s becomes c tanh(s / c)
-  torch::Tensor bias;             // [B, H, L, S]
-  torch::Tensor alibi_slopes;     // [H]
+  std::optional<double> scale{};    // of kScaledDot (else 1 / sqrt(D)), kDot and kCosine (else 1)
+  double eps = 1e-8;                // of kCosine
+  torch::Tensor additive_weight{};  // [D] or [H, D]: needed by kAdditive
+  torch::Tensor precision{};        // [], [1] or [D]: needed by kGaussian and the compact kernels
+  std::optional<double> softcap{};  // c > 0: s becomes c tanh(s / c)
+  torch::Tensor bias{};             // [B, H, L, S]
+  torch::Tensor alibi_slopes{};     // [H]
 
   // Masks: every one that is given must allow a pair.
-  Corner corner = Corner::kTopLeft;         // of causal, window and ALiBi: the key that query 0 stands at
-  bool causal = false;                      // j <= i'
-  std::optional<std::int64_t> window_left;  // -left <= j - i' <= right
-  std::optional<std::int64_t> window_right;
-  torch::Tensor lengths;           // integer [B], or [B, L]: j < n
-  torch::Tensor query_segments;    // integer [L] or [B, L], and
-  torch::Tensor key_segments;      // integer [S] or [B, S]: equal numbers see each other
-  torch::Tensor blocks;            // bool [B, H, ceil(L / block_queries), ceil(S / block_keys)]
+  Corner corner = Corner::kTopLeft;           // of causal, window and ALiBi: the key that query 0 stands at
+  bool causal = false;                        // j <= i'
+  std::optional<std::int64_t> window_left{};  // -left <= j - i' <= right
+  std::optional<std::int64_t> window_right{};
+  torch::Tensor lengths{};         // integer [B], or [B, L]: j < n
+  torch::Tensor query_segments{};  // integer [L] or [B, L], and
+  torch::Tensor key_segments{};    // integer [S] or [B, S]: equal numbers see each other
+  torch::Tensor blocks{};          // bool [B, H, ceil(L / block_queries), ceil(S / block_keys)]
   std::int64_t block_queries = 0;  // queries and keys in a block of `blocks`
   std::int64_t block_keys = 0;
-  torch::Tensor keep;         // bool [B, H, L, S]: true takes part
+  torch::Tensor keep{};       // bool [B, H, L, S]: true takes part
   bool exclude_self = false;  // j != i
 
   NormalizerKind normalizer = NormalizerKind::kSoftmax;

@@ -149,14 +149,14 @@ std::optional<TensorView<T, kRank>> ViewIf(bool wanted, const char* name, const 
 }
 
 template <typename T>
-AttendOutputs Forward(const AttendCall& call) {
+AttendOutputs Forward(const AttendCall& call, const at::Tensor& out) {
   const Prepared<T> prepared(call);
   const AttendOptions& o = call.options;
   const bool hard = IsHard(call);
   const std::int64_t B = call.q.size(0), H = call.q.size(1), L = call.q.size(2), S = call.k.size(2);
   using Sum = regard::SumType<T>;
   AttendOutputs r;
-  r[kOut] = at::empty({B, H, L, call.v.size(3)}, kType<T>);
+  r[kOut] = out.defined() ? out : at::empty({B, H, L, call.v.size(3)}, kType<T>);
   r[kLse] = at::empty(o.return_lse ? at::DimVector{B, H, L} : at::DimVector{0}, kType<Sum>);
   r[kWeights] = at::empty(o.return_weights ? at::DimVector{B, H, L, S} : at::DimVector{0}, kType<T>);
   r[kIndex] = at::empty(hard ? at::DimVector{B, H, L} : at::DimVector{0}, at::kLong);
@@ -174,7 +174,7 @@ AttendOutputs Forward(const AttendCall& call) {
 }
 
 template <typename T>
-AttendGradients Backward(const AttendCall& call, const AttendUpstream& up) {
+AttendGradients Backward(const AttendCall& call, const AttendUpstream& up, const AttendGradients& into) {
   const Prepared<T> prepared(call);
   std::vector<at::Tensor> kept;
   const auto as = [&](at::ScalarType type, const at::Tensor& t) -> const at::Tensor& {
@@ -195,9 +195,9 @@ AttendGradients Backward(const AttendCall& call, const AttendUpstream& up) {
 
   AttendCall inputs = call;
   const auto tensors = inputs.Tensors();
-  AttendGradients r;
+  AttendGradients r = into;
   for (std::size_t n = 0; n < r.size(); ++n) {
-    if (up.needs[n]) r[n] = at::empty(tensors[n]->sizes(), n < 3 ? kType<T> : kType<Sum>);
+    if (up.needs[n] && !r[n].defined()) r[n] = at::empty(tensors[n]->sizes(), n < 3 ? kType<T> : kType<Sum>);
   }
   AttentionGradients<T> gradients;
   gradients.dq = ViewIf<T, 4>(up.needs[0], "dq", r[0]);
@@ -230,12 +230,13 @@ auto InTypeOf(const AttendCall& call, const F& f) {
 
 }  // namespace
 
-AttendOutputs EngineAttend(const AttendCall& call) {
-  return InTypeOf(call, [&]<typename T>(T) { return Forward<T>(call); });
+AttendOutputs EngineAttend(const AttendCall& call, const at::Tensor& out) {
+  return InTypeOf(call, [&]<typename T>(T) { return Forward<T>(call, out); });
 }
 
-AttendGradients EngineAttendBackward(const AttendCall& call, const AttendUpstream& upstream) {
-  return InTypeOf(call, [&]<typename T>(T) { return Backward<T>(call, upstream); });
+AttendGradients EngineAttendBackward(const AttendCall& call, const AttendUpstream& upstream,
+                                     const AttendGradients& into) {
+  return InTypeOf(call, [&]<typename T>(T) { return Backward<T>(call, upstream, into); });
 }
 
 }  // namespace regard::nn

@@ -52,9 +52,11 @@ inline at::ScalarType SumType(const AttendCall& call) {
 
 inline bool IsHard(const AttendCall& call) { return call.options.normalizer != NormalizerKind::kSoftmax; }
 
-// The CPU kernels: the engine on views of the tensors. 16-bit inputs are summed in float32.
-AttendOutputs EngineAttend(const AttendCall& call);
-AttendGradients EngineAttendBackward(const AttendCall& call, const AttendUpstream& upstream);
+// The CPU kernels: the engine on views of the tensors. 16-bit inputs are summed in float32. Where `out` or a
+// gradient in `into` is defined, the result is written there: the right shape and type, any strides.
+AttendOutputs EngineAttend(const AttendCall& call, const at::Tensor& out = {});
+AttendGradients EngineAttendBackward(const AttendCall& call, const AttendUpstream& upstream,
+                                     const AttendGradients& into = {});
 
 // The same in ATen operations, on any device, differentiable by their own autograd.
 AttendOutputs FallbackAttend(const AttendCall& call);
