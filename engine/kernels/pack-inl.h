@@ -87,7 +87,7 @@ HWY_INLINE void PackPanel(const T* rows, Index stride, std::size_t count, std::s
 #endif
   for (std::size_t x = 0; x < count; ++x) {
     for (std::size_t at = done; at < D; ++at)
-      out[at * kWidth + x] = rows[static_cast<Index>(x) * stride + at];
+      out[at * kWidth + x] = rows[static_cast<Index>(x) * stride + static_cast<Index>(at)];
   }
 }
 

@@ -56,7 +56,8 @@ class VectorSum {
 template <typename T>
 struct BlockProduct {
   const T* a;
-  std::size_t a_stride;  // from one row of A to the next, or with kAcross from one k to the next
+  std::size_t a_stride;  // from one row of A to the next, or with kAcross from one k to the next; a negative
+                         // one is given modulo 2^64, b_stride too
   const T* b;
   std::size_t b_stride;
   std::size_t K;
@@ -78,12 +79,12 @@ HWY_NOINLINE void MultiplyBlock(const BlockProduct<T>& block) {
   }
   const T* HWY_RESTRICT a = block.a;
   const T* HWY_RESTRICT b = block.b;
-  const std::size_t a_stride = block.a_stride, b_stride = block.b_stride;
+  const auto a_stride = static_cast<Index>(block.a_stride), b_stride = static_cast<Index>(block.b_stride);
   for (std::size_t k = 0; k < block.K; ++k) {
     Vector<T> bv[kN];
     HWY_UNROLL(4) for (std::size_t n = 0; n < kN; ++n) bv[n] = hn::LoadU(d, b + n * kLanes);
     HWY_UNROLL(6) for (std::size_t m = 0; m < kM; ++m) {
-      const auto av = hn::Set(d, kAcross ? a[m] : a[m * a_stride]);
+      const auto av = hn::Set(d, kAcross ? a[m] : a[static_cast<Index>(m) * a_stride]);
       HWY_UNROLL(4) for (std::size_t n = 0; n < kN; ++n) sum[m][n] = hn::MulAdd(av, bv[n], sum[m][n]);
     }
     a += kAcross ? a_stride : 1;

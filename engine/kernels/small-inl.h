@@ -72,7 +72,7 @@ class SmallForward {
 
   bool SetValues(const Rows<T>& v) {
     values_ = v[0];
-    value_stride_ = static_cast<std::size_t>(v.stride);
+    value_stride_ = v.stride;
     if (!p_.mask->none()) {
       for (std::size_t x = 0; x < S_; ++x) {
         if (!IsFinite(v[static_cast<Index>(x)], E_)) return false;
@@ -86,7 +86,7 @@ class SmallForward {
       for (std::size_t e = 0; e < width_; e += LanesOf<T>()) hn::Store(LoadUpTo(from, e, E_), d, to + e);
     }
     values_ = own_values_;
-    value_stride_ = width_;
+    value_stride_ = static_cast<Index>(width_);
     return true;
   }
 
@@ -112,10 +112,11 @@ class SmallForward {
       const std::size_t count = std::min(kRows, rows - r);
       const RowRange keys = All(r, count);
       for (std::size_t e = 0; e < width_; e += kWidth) {
-        Multiply<true>(
-            count, std::min(kPanelVectors, (width_ - e) / LanesOf<T>()),
-            BlockProduct<T>{p_ij_ + keys.lo * kWidth + r, kWidth, values_ + keys.lo * value_stride_ + e,
-                            value_stride_, keys.hi - keys.lo, out_ + e, width_, false});
+        Multiply<true>(count, std::min(kPanelVectors, (width_ - e) / LanesOf<T>()),
+                       BlockProduct<T>{p_ij_ + keys.lo * kWidth + r, kWidth,
+                                       values_ + static_cast<Index>(keys.lo) * value_stride_ + e,
+                                       static_cast<std::size_t>(value_stride_), keys.hi - keys.lo, out_ + e,
+                                       width_, false});
       }
       for (std::size_t m = 0; m < count; ++m) {
         T* to = &outputs_.out(block_.b, h, i + static_cast<Index>(r + m), 0);
@@ -237,7 +238,7 @@ class SmallForward {
   T* q_;                           // a panel
   T* own_values_;                  // [S, width]
   const T* values_ = nullptr;      // [S, value_stride]
-  std::size_t value_stride_ = 0;
+  Index value_stride_ = 0;
   T* p_ij_;         // [S, kWidth]
   T* out_;          // [kRows, width]
   T *max_, *sum_;   // [kWidth]; max as an exponent of 2

@@ -111,7 +111,7 @@ class TiledForward {
     T* key_panels = nullptr;
     std::uint8_t* wide = nullptr;
     const T* values = nullptr;  // rows, value_stride apart
-    std::size_t value_stride = 0;
+    Index value_stride = 0;
     T* value_rows = nullptr;
     T* value_panels = nullptr;
     std::uint8_t* spoilt = nullptr;
@@ -164,7 +164,7 @@ class TiledForward {
     if (call_.shifts != nullptr) return;  // no values
     if (narrow_) at_.value_panels = call_.value_panels.Tile(b, g, n);
     if (!narrow_) at_.values = call_.values.Row(b, g, tile_.j0());
-    at_.value_stride = static_cast<std::size_t>(call_.values.stride);
+    at_.value_stride = call_.values.stride;
     if (call_.values.spoilt != nullptr) at_.spoilt = call_.values.spoilt + (b * p_.G + g) * p_.S + tile_.j0();
   }
 
@@ -190,7 +190,7 @@ class TiledForward {
       return;
     }
     at_.values = v[j0];
-    at_.value_stride = static_cast<std::size_t>(v.stride);
+    at_.value_stride = v.stride;
     FetchRows(v[j0], v.stride, count, E);
     if (E == width_ && at_.spoilt == nullptr) return;
     for (std::size_t x = 0; x < count; ++x) {
@@ -198,7 +198,7 @@ class TiledForward {
     }
     if (at_.spoilt != nullptr) Clean(at_.value_rows, count * width_);
     at_.values = at_.value_rows;
-    at_.value_stride = width_;
+    at_.value_stride = static_cast<Index>(width_);
   }
 
   HWY_INLINE void ComputeTile(std::size_t begin, std::size_t end) {
@@ -280,16 +280,18 @@ class TiledForward {
   // acc [rows, E] += p [rows, keys] v [keys, E]
   HWY_INLINE void AddValues() {
     constexpr std::size_t kStride = ScoreTile<T>::kStride;
-    const std::size_t v_stride = at_.value_stride;
+    const Index v_stride = at_.value_stride;
     const T* v = at_.values;
     for (std::size_t e = 0; e < width_; e += kPanel<T>) {
       const std::size_t vectors = std::min(kPanelVectors, (width_ - e) / LanesOf<T>());
       for (std::size_t r = 0; r < tile_.rows(); r += kRows) {
         const RowRange keys = tile_.group(r);
         if (keys.empty()) continue;
-        Multiply<false>(tile_.group_rows(r), vectors,
-                        BlockProduct<T>{tile_.s(r) + keys.lo, kStride, v + keys.lo * v_stride + e, v_stride,
-                                        keys.hi - keys.lo, acc_ + r * width_ + e, width_, true});
+        Multiply<false>(
+            tile_.group_rows(r), vectors,
+            BlockProduct<T>{tile_.s(r) + keys.lo, kStride, v + static_cast<Index>(keys.lo) * v_stride + e,
+                            static_cast<std::size_t>(v_stride), keys.hi - keys.lo, acc_ + r * width_ + e,
+                            width_, true});
       }
     }
   }
