@@ -13,6 +13,7 @@ void AddEvaluate(CLI::App& app);
 void AddView(CLI::App& app);
 void AddAttend(CLI::App& app);
 void AddBench(CLI::App& app);
+void AddCompare(CLI::App& app);
 void AddInfo(CLI::App& app);
 
 }  // namespace regard::cli

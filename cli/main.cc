@@ -107,6 +107,7 @@ int Run(int argc, char** argv) {
   AddView(app);
   AddAttend(app);
   AddBench(app);
+  AddCompare(app);
   AddInfo(app);
 
   std::string name = app.get_name();

@@ -7,7 +7,8 @@ import subprocess
 import pytest
 from .conftest import COMMAND, ROOT, fail, regard, succeed
 
-COMMANDS = ["quickstart", "train", "train pairs", "translate", "evaluate", "view", "attend", "bench", "info"]
+COMMANDS = ["quickstart", "train", "train pairs", "translate", "evaluate", "view", "attend", "bench", "compare", "compare layers",
+            "info"]
 
 
 def test_version_is_that_of_the_project():
