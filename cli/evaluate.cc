@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -11,11 +12,13 @@
 
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/evaluate_text.h"
 #include "cli/options.h"
 #include "cli/text.h"
 #include "cli/training.h"
 #include "engine/base/error.h"
 #include "train/evaluation.h"
+#include "train/text_run.h"
 
 namespace regard::cli {
 namespace {
@@ -106,9 +109,25 @@ std::vector<data::Pair> ReadTest(const EvaluateOptions& options, const Messages&
   return std::move(data.pairs);
 }
 
-void RunEvaluate(const EvaluateOptions& options) {
+// What is meant for translators says nothing about a text.
+void ExpectTextOptions(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_name(option->get_positional());
+    static const std::vector<std::string> fitting{"RUN",     "DATA",      "--json", "--replace-invalid",
+                                                  "--quiet", "--threads", "--help"};
+    const bool fits = std::any_of(fitting.begin(), fitting.end(),
+                                  [&](const std::string& f) { return option->check_name(f); });
+    if (option->count() > 0 && !fits) throw UsageError(name + " is for translators; RUN is a language model");
+  }
+}
+
+void RunEvaluate(const CLI::App& command, const EvaluateOptions& options) {
   if (options.common.threads > 0) at::set_num_threads(static_cast<int>(options.common.threads));
   const Messages messages(options.common.quiet);
+  if (train::RunDirectory::KindOf(options.run) == train::TextRun::kKind) {
+    ExpectTextOptions(command);
+    return EvaluateText({options.run, options.data, options.json, options.replace_invalid}, messages);
+  }
   train::TranslationRun run = train::TranslationRun::Load(options.run);
   const std::vector<data::Pair> pairs = ReadTest(options, messages);
 
@@ -139,16 +158,19 @@ void AddEvaluate(CLI::App& app) {
   auto options = std::make_shared<EvaluateOptions>();
   CLI::App& command = AddCommand(
       app, "evaluate",
-      "Measure a trained model on sentence pairs\n\n"
+      "Measure a trained model on sentence pairs, or a language model on a text\n\n"
       "BLEU is that of sacrebleu, with its signature: with the one target of each pair, and with all targets "
       "of a source as its references. ROUGE is that of the rouge-score package, of several references the "
       "best. "
-      "Sentence BLEU and exact match compare tokens.",
+      "Sentence BLEU and exact match compare tokens. Of a language model, the loss of every token of DATA "
+      "but "
+      "the first, in windows of the context.",
       "regard evaluate runs/mine test.tsv\n"
-      "regard evaluate runs/mine test.tsv --beam 4 --json --output translations.txt");
+      "regard evaluate runs/mine test.tsv --beam 4 --json --output translations.txt\n"
+      "regard evaluate runs/bard book.txt");
   AddText(command, "RUN", "", options->run, "Folder of the trained model")->required();
   AddText(command, "DATA", "", options->data,
-          "Pairs, as for regard train pairs (dates: 1,000 that no training has seen)")
+          "Pairs, as for regard train pairs (dates: 1,000 that no training has seen), or a text")
       ->required();
   AddText(command, "TARGET", "", options->target_file,
           "With it, DATA holds the sources and this file the targets, line by line");
@@ -167,7 +189,7 @@ void AddEvaluate(CLI::App& app) {
   AddFlag(command, "--reverse", options->reverse, "The model translates from target to source");
   AddFlag(command, "--replace-invalid", options->replace_invalid, "Read what is not UTF-8 as U+FFFD");
   AddCommon(command, options->common);
-  command.callback([options] { RunEvaluate(*options); });
+  command.callback([options, &command] { RunEvaluate(command, *options); });
 }
 
 }  // namespace regard::cli

@@ -103,11 +103,14 @@ int Run(int argc, char** argv) {
   AddQuickstart(app);
   AddTrain(app);
   AddTranslate(app);
+  AddGenerate(app);
   AddEvaluate(app);
   AddView(app);
   AddAttend(app);
   AddBench(app);
   AddCompare(app);
+  AddExport(app);
+  AddImport(app);
   AddInfo(app);
 
   std::string name = app.get_name();

@@ -45,9 +45,33 @@ const std::vector<Preset>& Presets() {
   return presets;
 }
 
-const PresetValues& FindPreset(const std::string& name) {
+const std::vector<Preset>& TextPresets() {
+  static const std::vector<Preset> presets{{"shakespeare",
+                                            {{"--tokenizer", "characters"},
+                                             {"--layers", "4"},
+                                             {"--heads", "4"},
+                                             {"--embed-dim", "128"},
+                                             {"--context", "64"},
+                                             {"--dropout", "0"},
+                                             {"--no-bias", "true"},
+                                             {"--batch-size", "12"},
+                                             {"--epochs", "0"},
+                                             {"--max-steps", "2000"},
+                                             {"--learning-rate", "0.001"},
+                                             {"--min-learning-rate", "0.0001"},
+                                             {"--schedule", "cosine"},
+                                             {"--warmup", "100"},
+                                             {"--beta2", "0.99"},
+                                             {"--weight-decay", "0.1"},
+                                             {"--clip", "1"},
+                                             {"--validate-every", "500"},
+                                             {"--valid-fraction", "0.1"}}}};
+  return presets;
+}
+
+const PresetValues& FindPreset(const std::string& name, const std::vector<Preset>& presets) {
   std::vector<std::string> names;
-  for (const Preset& preset : Presets()) {
+  for (const Preset& preset : presets) {
     if (preset.name == name) return preset.values;
     names.push_back(preset.name);
   }

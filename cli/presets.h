@@ -1,4 +1,4 @@
-// Settings by name: the options of `train pairs` that each stands for.
+// Settings by name: the options of `train pairs` or `train text` that each stands for.
 #ifndef REGARD_CLI_PRESETS_H_
 #define REGARD_CLI_PRESETS_H_
 
@@ -18,8 +18,11 @@ struct Preset {
 // "dates": the generated dates, learnt in less than a minute; `quickstart` trains with it.
 const std::vector<Preset>& Presets();
 
+// Of `train text`. "shakespeare": the published small character model (nanoGPT's setting for a CPU).
+const std::vector<Preset>& TextPresets();
+
 // Throws regard::UsageError naming the known ones.
-const PresetValues& FindPreset(const std::string& name);
+const PresetValues& FindPreset(const std::string& name, const std::vector<Preset>& presets = Presets());
 
 }  // namespace regard::cli
 

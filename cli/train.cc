@@ -11,8 +11,10 @@
 
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/loop_options.h"
 #include "cli/options.h"
 #include "cli/presets.h"
+#include "cli/resume.h"
 #include "cli/text.h"
 #include "cli/training.h"
 #include "engine/base/error.h"
@@ -39,10 +41,10 @@ struct PairsOptions {
   bool bidirectional = false, tied = false;
   std::string readout = "state";
 
-  std::int64_t batch_size = 64, batch_tokens = 0, accumulate = 1;
-  std::int64_t epochs = 10, max_steps = 0, patience = 0, warmup = 0, seed = 0;
-  double max_minutes = 0, learning_rate = 1e-3, clip = 1, label_smoothing = 0, weight_decay = 0;
-  std::string schedule = "constant", metric = "loss";
+  std::int64_t batch_size = 64, batch_tokens = 0;
+  double label_smoothing = 0;
+  std::string metric = "loss";
+  LoopOptions loop;
 };
 
 const std::vector<std::string> kTokenizers{"word", "characters", "sentencepiece", "bpe"};
@@ -88,17 +90,7 @@ TrainingSpec MakeSpec(const PairsOptions& o) {
   spec.task.batch_size = o.batch_size;
   spec.task.max_tokens = o.batch_tokens;
   spec.task.label_smoothing = o.label_smoothing;
-  spec.train.epochs = o.epochs;
-  spec.train.max_steps = o.max_steps;
-  spec.train.max_minutes = o.max_minutes;
-  spec.train.schedule.kind = train::ParseScheduleKind(o.schedule);
-  spec.train.schedule.rate = o.learning_rate;
-  spec.train.schedule.warmup_steps = o.warmup;
-  spec.train.adam.weight_decay = o.weight_decay;
-  spec.train.clip = o.clip;
-  spec.train.accumulation = o.accumulate;
-  spec.train.seed = static_cast<std::uint64_t>(o.seed);
-  spec.train.patience = o.patience;
+  spec.train = MakeTrainOptions(o.loop);
   spec.train.best = o.metric;
   spec.train.maximize = o.metric != "loss";
   spec.metric = o.metric;
@@ -108,66 +100,10 @@ TrainingSpec MakeSpec(const PairsOptions& o) {
   return spec;
 }
 
-// Options that belong to one call, or that may change when a training goes on.
-bool BelongsToTheCall(const std::string& name) {
-  static const std::vector<std::string> names{"output", "resume",  "force", "preset",
-                                              "quiet",  "threads", "help"};
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-bool MayChange(const std::string& name) {
-  static const std::vector<std::string> names{"epochs", "max-steps", "max-minutes", "patience"};
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-std::string NameOf(const CLI::Option& option) {
-  return option.get_positional() ? option.get_name(true) : option.get_lnames().at(0);
-}
-
-// The value of an option as a run keeps it: files by their full path.
-std::string Kept(const std::string& name, const CLI::Option& option) {
-  const std::string value = option.results().back();
-  const bool file = name == "DATA" || name == "TARGET" || name == "valid";
-  return file && std::filesystem::exists(value) ? std::filesystem::absolute(value).lexically_normal().string()
-                                                : value;
-}
-
-// Every option that describes the training, with its value, so that --resume needs none of them.
-nlohmann::json Arguments(const CLI::App& command) {
-  nlohmann::json arguments = nlohmann::json::object();
-  for (const CLI::Option* option : command.get_options()) {
-    const std::string name = NameOf(*option);
-    if (BelongsToTheCall(name)) continue;
-    const std::string value = option->count() > 0 ? Kept(name, *option) : option->get_default_str();
-    if (!value.empty()) arguments[name] = value;
-  }
-  return arguments;
-}
-
-void ApplyResumed(CLI::App& command, const std::string& run) {
-  const nlohmann::json arguments = ResumedArguments(run);
-  PresetValues values;
-  for (const auto& [name, value] : arguments.items()) {
-    const std::string option = name == "DATA" || name == "TARGET" ? name : "--" + name;
-    values.emplace_back(option, value.get<std::string>());
-  }
-  for (const CLI::Option* option : command.get_options()) {
-    const std::string name = NameOf(*option);
-    if (option->count() == 0 || BelongsToTheCall(name) || MayChange(name)) continue;
-    const std::string given = Kept(name, *option), kept = arguments.value(name, "");
-    if (given != kept) {
-      throw UsageError(
-          fmt::format("--resume goes on with the run's own {}, {}, not {}; only --epochs, "
-                      "--max-steps, --max-minutes and --patience may change",
-                      option->get_positional() ? name : "--" + name, kept.empty() ? "none" : kept, given));
-    }
-  }
-  ApplyPreset(command, values);
-}
-
 void Complete(CLI::App& command, PairsOptions& o) {
   if (o.run.empty()) throw UsageError("-o RUN is missing: the folder that the trained model goes to");
   if (o.resume && o.force) throw UsageError("--resume and --force exclude each other");
-  if (o.resume) return ApplyResumed(command, o.run);
+  if (o.resume) return ApplyResumed(command, ResumedArguments(o.run));
   if (o.pairs.data.empty()) throw UsageError("DATA is missing: a file of sentence pairs, or the word dates");
   if (o.preset.empty() && o.pairs.data == kDates) o.preset = kDates;
   if (!o.preset.empty()) ApplyPreset(command, FindPreset(o.preset));
@@ -179,7 +115,7 @@ void RunTrainPairs(CLI::App& command, PairsOptions& o) {
   const Messages messages(o.common.quiet);
   if (o.common.threads > 0) at::set_num_threads(static_cast<int>(o.common.threads));
   TrainingSpec spec = MakeSpec(o);
-  spec.arguments = Arguments(command);
+  spec.arguments = TrainingArguments(command);
   const train::TrainResult result = TrainPairs(spec, messages);
   if (result.reason == train::StopReason::kInterrupted) {
     messages.Say("Saved. To go on: {} train pairs -o {} --resume", Program(), o.run);
@@ -260,34 +196,18 @@ void AddModelOptions(CLI::App& command, PairsOptions& o) {
 
 void AddTrainingOptions(CLI::App& command, PairsOptions& o) {
   const std::string group = "Training";
-  AddInteger(command, "--epochs", "N", o.epochs, 0, "Times through the data; 0: no limit")->group(group);
-  AddInteger(command, "--max-steps", "N", o.max_steps, 0, "Steps at most; 0: no limit")->group(group);
-  AddReal(command, "--max-minutes", "X", o.max_minutes, {.min = 0}, "Minutes at most; 0: no limit")
-      ->group(group);
   AddInteger(command, "--batch-size", "N", o.batch_size, 0, "Pairs of a batch at most; 0: no limit")
       ->group(group);
   AddInteger(command, "--batch-tokens", "N", o.batch_tokens, 0,
              "Pairs times longest length of a batch at most; 0: no limit")
       ->group(group);
-  AddInteger(command, "--accumulate", "N", o.accumulate, 1, "Batches a step")->group(group);
-  AddReal(command, "--learning-rate", "X", o.learning_rate, {.min = 0}, "Adam's rate")->group(group);
-  AddChoice(command, "--schedule", o.schedule, {"constant", "cosine", "invsqrt"},
-            "How the rate changes after the warm-up")
-      ->group(group);
-  AddInteger(command, "--warmup", "N", o.warmup, 0, "Steps in which the rate grows from 0")->group(group);
-  AddReal(command, "--weight-decay", "X", o.weight_decay, {.min = 0}, "AdamW's decay")->group(group);
-  AddReal(command, "--clip", "X", o.clip, {.min = 0}, "Largest norm of the gradient; 0: any")->group(group);
   AddReal(command, "--label-smoothing", "X", o.label_smoothing, {.min = 0, .max = 1, .below = true},
           "Probability taken from the right token")
       ->group(group);
   AddChoice(command, "--metric", o.metric, {"loss", "bleu", "exact"},
             "What is validated after each epoch, and decides which weights are kept")
       ->group(group);
-  AddInteger(command, "--patience", "N", o.patience, 0,
-             "Stop after so many validations without a better one; "
-             "0: never")
-      ->group(group);
-  AddInteger(command, "--seed", "N", o.seed, 0, "Of weights, order and dropout")->group(group);
+  AddLoopOptions(command, o.loop);
 }
 
 void AddPairsOptions(CLI::App& command, PairsOptions& options) {
@@ -307,13 +227,15 @@ TrainingSpec SpecOf(const std::string& data, const std::string& run, const Prese
   ApplyPreset(command, {{"DATA", data}, {"--output", run}});
   ApplyPreset(command, values);
   TrainingSpec spec = MakeSpec(options);
-  spec.arguments = Arguments(command);
+  spec.arguments = TrainingArguments(command);
   return spec;
 }
 
 void AddTrain(CLI::App& app) {
-  CLI::App& train = AddCommand(app, "train", "Train a model on your data",
-                               "regard train pairs sentences.tsv -o runs/mine\nregard train pairs --help");
+  CLI::App& train =
+      AddCommand(app, "train", "Train a model on your data",
+                 "regard train pairs sentences.tsv -o runs/mine\nregard train text book.txt -o runs/book\n"
+                 "regard train text --help");
   train.require_subcommand(1);
   auto options = std::make_shared<PairsOptions>();
   CLI::App& command =
@@ -326,6 +248,7 @@ void AddTrain(CLI::App& app) {
                  "regard train pairs -o runs/mine --resume --epochs 20");
   AddPairsOptions(command, *options);
   command.callback([options, &command] { RunTrainPairs(command, *options); });
+  AddTrainText(train);
 }
 
 }  // namespace regard::cli

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cli/text.h"
+#include "cli/training_report.h"
 #include "data/dates.h"
 #include "engine/base/error.h"
 #include "train/evaluation.h"
@@ -22,26 +23,10 @@ struct Split {
   std::vector<data::Pair> training, validation;
 };
 
-// FNV-1a: the same number on every machine.
-class Hash {
- public:
-  Hash& Add(std::string_view text) {
-    for (const char c : text) {
-      value_ = (value_ ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-    }
-    value_ = (value_ ^ 0x100u) * 0x100000001b3u;  // an end that no byte has
-    return *this;
-  }
-  std::uint64_t value() const { return value_; }
-
- private:
-  std::uint64_t value_ = 0xcbf29ce484222325u;
-};
-
 std::string Fingerprint(const std::vector<data::Pair>& pairs) {
   Hash hash;
   for (const data::Pair& pair : pairs) hash.Add(pair.source).Add(pair.target);
-  return fmt::format("{:016x}", hash.value());
+  return hash.Text();
 }
 
 std::vector<data::Pair> Dates(std::int64_t count, std::uint64_t seed, data::DateSplit split) {
@@ -130,12 +115,6 @@ train::TranslationRun ResumeRun(const TrainingSpec& spec, const std::vector<data
   return run;
 }
 
-std::int64_t ParameterCount(const torch::nn::Module& module) {
-  std::int64_t count = 0;
-  for (const torch::Tensor& parameter : module.parameters()) count += parameter.numel();
-  return count;
-}
-
 void SayTruncation(const train::EncodedPairs& pairs, const Messages& messages) {
   for (const std::string& warning : {pairs.truncated_sources.warning, pairs.truncated_targets.warning})
     if (!warning.empty()) messages.Warn(warning);
@@ -152,38 +131,6 @@ train::TranslationTask::Metric MetricFor(const TrainingSpec& spec, train::Transl
         const double exact = static_cast<double>(result.exact) / static_cast<double>(result.pairs);
         return {{"bleu", result.bleu.score}, {"exact", exact}};
       };
-}
-
-const char* Why(train::StopReason reason) {
-  switch (reason) {
-    case train::StopReason::kEpochs:
-      return "all epochs done";
-    case train::StopReason::kSteps:
-      return "all steps done";
-    case train::StopReason::kMinutes:
-      return "the time is up";
-    case train::StopReason::kPatience:
-      return "validation no longer gets better";
-    case train::StopReason::kInterrupted:
-      return "interrupted";
-    case train::StopReason::kNone:
-      break;
-  }
-  return "";
-}
-
-void SayResult(const TrainingSpec& spec, const train::TrainResult& result, const Messages& messages) {
-  const double rate = result.step_seconds > 0 ? static_cast<double>(result.tokens) / result.step_seconds : 0;
-  messages.Fact("trained",
-                fmt::format("{} in {}, {} target tokens/s: {}", Count(result.steps, "step"),
-                            Duration(result.seconds), Grouped(std::llround(rate)), Why(result.reason)));
-  if (result.skipped > 0)
-    messages.Warn(
-        fmt::format("{} left out for a gradient that was not finite", Count(result.skipped, "step")));
-  if (result.best_step >= 0) {
-    messages.Fact("best", fmt::format("validation {} {:.4g} after {}", spec.metric, result.best,
-                                      Count(result.best_step, "step")));
-  }
 }
 
 }  // namespace
@@ -207,8 +154,7 @@ train::TrainResult TrainPairs(const TrainingSpec& spec, const Messages& messages
   train::TranslationRun run = spec.resume ? ResumeRun(spec, split.training) : MakeRun(spec, split.training);
   messages.Fact("vocabulary", fmt::format("source {}, target {}", Grouped(run.source().size()),
                                           Grouped(run.target().size())));
-  const std::string model_name = run.model().config().at("model").get<std::string>();
-  messages.Fact("model", fmt::format("{}, {}", model_name, Count(ParameterCount(run.model()), "parameter")));
+  SayModel(run.model().config().at("model"), run.model(), messages);
   train::EncodedPairs training = run.Encode(split.training);
   SayTruncation(training, messages);
 
@@ -220,7 +166,7 @@ train::TrainResult TrainPairs(const TrainingSpec& spec, const Messages& messages
   if (spec.resume) trainer.Resume();
   const train::TrainResult result = trainer.Run([] { return train::InterruptGuard::Requested(); });
   progress.Finish();
-  SayResult(spec, result, messages);
+  SayTrained(result, "target tokens", spec.metric, messages);
   return result;
 }
 

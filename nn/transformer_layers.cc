@@ -67,7 +67,7 @@ Tensor TransformerLayerImpl::Add(const Tensor& residual, const Tensor& x, torch:
     sum = residual + Dropout(linear->forward(x), options_.dropout, seed);
   } else {  // added by the product itself
     sum = torch::addmm(residual.flatten(0, 1), x.flatten(0, 1), linear->weight.t());
-    if (options_.bias) sum = sum + linear->bias;
+    if (options_.bias) sum.add_(linear->bias);
     sum = sum.view(residual.sizes());
   }
   return options_.pre_norm ? sum : norm(sum);

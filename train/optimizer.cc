@@ -64,15 +64,19 @@ Adam::Adam(const torch::nn::Module& module, const AdamOptions& options) : option
 
 StepReport Adam::Step(double rate, double divisor, double max_norm) {
   torch::NoGradGuard no_grad;
-  std::vector<torch::Tensor> parameters, gradients, means, squares, steps;
+  // Those with weight decay, and those without.
+  std::array<Group, 2> groups;
+  std::vector<torch::Tensor> gradients;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const torch::Tensor& gradient = parameters_[i].grad();
     if (!gradient.defined()) continue;
-    parameters.push_back(parameters_[i]);
+    Group& group = groups[options_.decay_matrices_only && parameters_[i].dim() < 2 ? 1 : 0];
+    group.parameters.push_back(parameters_[i]);
+    group.gradients.push_back(gradient);
+    group.means.push_back(means_[i]);
+    group.squares.push_back(squares_[i]);
+    group.steps.push_back(steps_[i]);
     gradients.push_back(gradient);
-    means.push_back(means_[i]);
-    squares.push_back(squares_[i]);
-    steps.push_back(steps_[i]);
   }
   StepReport report;
   report.grad_norm = GlobalNorm(gradients) / divisor;
@@ -82,7 +86,14 @@ StepReport Adam::Step(double rate, double divisor, double max_norm) {
 
   const bool clipped = max_norm > 0 && report.grad_norm > max_norm;
   scale_.fill_(clipped ? divisor * (report.grad_norm / max_norm) : divisor);
-  for (torch::Tensor& step : steps) {
+  for (std::size_t n = 0; n < groups.size(); ++n) {
+    if (!groups[n].parameters.empty()) Update(groups[n], rate, n == 0 ? options_.weight_decay : 0);
+  }
+  return report;
+}
+
+void Adam::Update(Group& group, double rate, double weight_decay) {
+  for (torch::Tensor& step : group.steps) {
     if (step.is_cpu()) {
       *step.data_ptr<float>() += 1;  // an operator call each would cost more than the update of a small model
     } else {
@@ -90,14 +101,14 @@ StepReport Adam::Step(double rate, double divisor, double max_norm) {
     }
   }
   const auto update = [&](auto op) {
-    op(parameters, gradients, means, squares, {}, steps, rate, options_.beta1, options_.beta2,
-       options_.weight_decay, options_.eps, /*amsgrad=*/false, /*maximize=*/false, scale_, std::nullopt);
+    op(group.parameters, group.gradients, group.means, group.squares, {}, group.steps, rate, options_.beta1,
+       options_.beta2, weight_decay, options_.eps, /*amsgrad=*/false, /*maximize=*/false, scale_,
+       std::nullopt);
   };
   using Op = void (*)(at::TensorList, at::TensorList, at::TensorList, at::TensorList, at::TensorList,
                       at::TensorList, double, double, double, double, double, bool, bool,
                       const std::optional<at::Tensor>&, const std::optional<at::Tensor>&);
   update(options_.decoupled ? static_cast<Op>(&at::_fused_adamw_) : static_cast<Op>(&at::_fused_adam_));
-  return report;
 }
 
 void Adam::ZeroGrad() {

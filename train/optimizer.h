@@ -15,6 +15,7 @@ using NamedTensors = std::vector<std::pair<std::string, torch::Tensor>>;
 struct AdamOptions {
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
   double weight_decay = 0;
+  bool decay_matrices_only = false;  // parameters with one dimension or none are left out of the decay
   bool decoupled = true;  // AdamW (Loshchilov and Hutter, 2019); else the decay is added to the gradient
 };
 
@@ -41,6 +42,11 @@ class Adam {
   void Load(const NamedTensors& state);
 
  private:
+  struct Group {
+    std::vector<torch::Tensor> parameters, gradients, means, squares, steps;
+  };
+  void Update(Group& group, double rate, double weight_decay);
+
   AdamOptions options_;
   std::vector<std::string> names_;
   std::vector<torch::Tensor> parameters_, means_, squares_, steps_;

@@ -5,6 +5,8 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "engine/base/error.h"
 #include "train/schedule.h"
@@ -52,6 +54,22 @@ TEST(Adam, EqualsLibtorchsAdamW) {
   const double difference = LargestDifference<torch::optim::AdamW>(
       {.weight_decay = 0.1, .decoupled = true}, torch::optim::AdamWOptions(0.05).weight_decay(0.1));
   EXPECT_LT(difference, 2e-5);
+}
+
+TEST(Adam, DecaysMatricesAloneWhenAsked) {
+  ToyTask with(64), without(64);
+  with.StartEpoch(0, 0);
+  without.StartEpoch(0, 0);
+  Adam decayed(with.module(), {.weight_decay = 0.5, .decay_matrices_only = true}),
+      plain(without.module(), {});
+  for (auto& [task, adam] : std::vector<std::pair<ToyTask*, Adam*>>{{&with, &decayed}, {&without, &plain}}) {
+    task->Loss(0, 0).sum.backward();
+    adam->Step(0.1, 1, 1);
+  }
+  const torch::Tensor start = ToyTask(64).model->first->weight, plain_weight = without.model->first->weight;
+  // AdamW: the step of Adam, from weights times 1 - rate * decay
+  EXPECT_TRUE(torch::allclose(with.model->first->weight, plain_weight - 0.05 * start, 1e-5, 1e-6));
+  EXPECT_TRUE(torch::equal(with.model->first->bias, without.model->first->bias));
 }
 
 TEST(Adam, NonFiniteGradientChangesNothing) {

@@ -76,19 +76,6 @@ torch::ScalarType TypeOf(const std::string& dtype) {
   return found->second;
 }
 
-void WriteWeights(const std::string& path, const NamedTensors& weights) {
-  NamedTensors held;  // keeps the bytes alive
-  std::map<std::string, data::TensorBytes> tensors;
-  for (const auto& [name, weight] : weights) {
-    const torch::Tensor tensor = weight.detach().cpu().contiguous();
-    held.emplace_back(name, tensor);
-    tensors[name] = {DtypeName(tensor),
-                     tensor.sizes().vec(),
-                     {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()}};
-  }
-  data::WriteSafetensors(path, tensors, {{"format", "pt"}});
-}
-
 // By its own marks: other programs' folders hold a config.json and a model.safetensors too.
 bool IsRun(const std::string& path) {
   std::error_code code;
@@ -140,6 +127,30 @@ NamedTensors FromDict(const c10::IValue& value) {
 
 }  // namespace
 
+void WriteWeights(const std::string& path, const NamedTensors& weights) {
+  NamedTensors held;  // keeps the bytes alive
+  std::map<std::string, data::TensorBytes> tensors;
+  for (const auto& [name, weight] : weights) {
+    const torch::Tensor tensor = weight.detach().cpu().contiguous();
+    held.emplace_back(name, tensor);
+    tensors[name] = {DtypeName(tensor),
+                     tensor.sizes().vec(),
+                     {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()}};
+  }
+  data::WriteSafetensors(path, tensors, {{"format", "pt"}});
+}
+
+NamedTensors ReadWeights(const std::string& path) {
+  const data::SafetensorsFile file = data::SafetensorsFile::Read(path);
+  NamedTensors weights;
+  for (const auto& [name, tensor] : file.tensors()) {
+    const auto type = TypeOf(tensor.dtype);
+    weights.emplace_back(
+        name, torch::from_blob(const_cast<std::byte*>(tensor.bytes.data()), tensor.shape, type).clone());
+  }
+  return weights;
+}
+
 void RunDirectory::CheckVacant(const std::string& path, bool force) {
   const std::string name = Normalised(path);
   if (IsEmptyOrMissing(name)) return;
@@ -189,6 +200,21 @@ RunDirectory RunDirectory::Create(const std::string& path, const std::string& ki
   return run;
 }
 
+std::string RunDirectory::KindOf(const std::string& path) {
+  const std::string name = Normalised(path) + "/" + kConfig;
+  std::error_code code;
+  if (!fs::exists(Normalised(path), code))
+    throw Error(fmt::format("{}: there is no such run directory", path));
+  if (!fs::exists(name, code))
+    throw Error(fmt::format("{} is not a run directory: it has no {}", path, kConfig));
+  const nlohmann::json config =
+      nlohmann::json::parse(data::ReadFile(name), nullptr, /*allow_exceptions=*/false);
+  if (!config.is_object() || !config.contains("kind") || !config["kind"].is_string()) {
+    throw Error(fmt::format("{} is cut short or damaged: expected a JSON object with a kind", name));
+  }
+  return config["kind"];
+}
+
 RunDirectory RunDirectory::Open(const std::string& path, const std::string& kind) {
   RunDirectory run(Normalised(path));
   std::error_code code;
@@ -233,13 +259,7 @@ RunDirectory RunDirectory::Open(const std::string& path, const std::string& kind
 void RunDirectory::SaveWeights(const NamedTensors& weights) { WriteWeights(File(kWeights), weights); }
 
 void RunDirectory::LoadWeights(torch::nn::Module& module) const {
-  const data::SafetensorsFile file = data::SafetensorsFile::Read(File(kWeights));
-  NamedTensors weights;
-  for (const auto& [name, tensor] : file.tensors()) {
-    weights.emplace_back(name, torch::from_blob(const_cast<std::byte*>(tensor.bytes.data()), tensor.shape,
-                                                TypeOf(tensor.dtype)));
-  }
-  CopyWeights(weights, module, File(kWeights));
+  CopyWeights(ReadWeights(File(kWeights)), module, File(kWeights));
 }
 
 void RunDirectory::SaveCheckpoint(const Checkpoint& checkpoint) {

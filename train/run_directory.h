@@ -48,6 +48,9 @@ class RunDirectory {
   // when a file differs from its checksum.
   static RunDirectory Open(const std::string& path, const std::string& kind);
 
+  // What kind of run is there. Throws regard::Error when there is none.
+  static std::string KindOf(const std::string& path);
+
   const std::string& path() const { return path_; }
   std::string File(const std::string& name) const { return path_ + "/" + name; }
   const nlohmann::json& config() const { return config_; }
@@ -71,6 +74,10 @@ class RunDirectory {
   nlohmann::json config_;
   std::ofstream metrics_;
 };
+
+// A .safetensors file of these tensors, and the tensors of one. Throw regard::Error naming the file.
+void WriteWeights(const std::string& path, const NamedTensors& weights);
+NamedTensors ReadWeights(const std::string& path);
 
 // Parameters and buffers under their names, not copied.
 NamedTensors WeightsOf(const torch::nn::Module& module);

@@ -19,6 +19,7 @@ void to_json(nlohmann::json& json, const TrainOptions& o) {
           {"beta2", o.adam.beta2},
           {"eps", o.adam.eps},
           {"weight_decay", o.adam.weight_decay},
+          {"decay_matrices_only", o.adam.decay_matrices_only},
           {"decoupled", o.adam.decoupled},
           {"clip", o.clip},
           {"accumulation", o.accumulation},
@@ -53,6 +54,7 @@ void from_json(const nlohmann::json& json, TrainOptions& o) {
   get("beta2", o.adam.beta2);
   get("eps", o.adam.eps);
   get("weight_decay", o.adam.weight_decay);
+  get("decay_matrices_only", o.adam.decay_matrices_only);
   get("decoupled", o.adam.decoupled);
   get("clip", o.clip);
   get("accumulation", o.accumulation);

@@ -1,0 +1,62 @@
+#include "cli/loop_options.h"
+
+#include <fmt/format.h>
+
+#include "cli/options.h"
+#include "engine/base/error.h"
+
+namespace regard::cli {
+
+void AddLoopOptions(CLI::App& command, LoopOptions& o) {
+  const std::string group = "Training";
+  AddInteger(command, "--epochs", "N", o.epochs, 0, "Times through the data; 0: no limit")->group(group);
+  AddInteger(command, "--max-steps", "N", o.max_steps, 0, "Steps at most; 0: no limit")->group(group);
+  AddReal(command, "--max-minutes", "X", o.max_minutes, {.min = 0}, "Minutes at most; 0: no limit")
+      ->group(group);
+  AddInteger(command, "--accumulate", "N", o.accumulate, 1, "Batches a step")->group(group);
+  AddReal(command, "--learning-rate", "X", o.learning_rate, {.min = 0}, "Adam's rate")->group(group);
+  AddReal(command, "--min-learning-rate", "X", o.least_rate, {.min = 0}, "Where the cosine schedule ends")
+      ->group(group);
+  AddChoice(command, "--schedule", o.schedule, {"constant", "cosine", "invsqrt"},
+            "How the rate changes after the warm-up")
+      ->group(group);
+  AddInteger(command, "--warmup", "N", o.warmup, 0, "Steps in which the rate grows from 0")->group(group);
+  AddReal(command, "--beta2", "X", o.beta2, {.min = 0, .max = 1, .below = true},
+          "How slowly Adam forgets the size of gradients")
+      ->group(group);
+  AddReal(command, "--weight-decay", "X", o.weight_decay, {.min = 0}, "AdamW's decay")->group(group);
+  AddReal(command, "--clip", "X", o.clip, {.min = 0}, "Largest norm of the gradient; 0: any")->group(group);
+  AddInteger(command, "--validate-every", "N", o.validate_every, 0,
+             "Steps between validations; 0: after each epoch")
+      ->group(group);
+  AddInteger(command, "--patience", "N", o.patience, 0,
+             "Stop after so many validations without a better one; "
+             "0: never")
+      ->group(group);
+  AddInteger(command, "--seed", "N", o.seed, 0, "Of weights, order and dropout")->group(group);
+}
+
+train::TrainOptions MakeTrainOptions(const LoopOptions& o) {
+  if (o.least_rate > o.learning_rate) {
+    throw UsageError(fmt::format("--min-learning-rate {}: expected at most the --learning-rate of {}",
+                                 o.least_rate, o.learning_rate));
+  }
+  train::TrainOptions train;
+  train.epochs = o.epochs;
+  train.max_steps = o.max_steps;
+  train.max_minutes = o.max_minutes;
+  train.schedule.kind = train::ParseScheduleKind(o.schedule);
+  train.schedule.rate = o.learning_rate;
+  train.schedule.warmup_steps = o.warmup;
+  train.schedule.floor = o.learning_rate > 0 ? o.least_rate / o.learning_rate : 0;
+  train.adam.beta2 = o.beta2;
+  train.adam.weight_decay = o.weight_decay;
+  train.clip = o.clip;
+  train.accumulation = o.accumulate;
+  train.seed = static_cast<std::uint64_t>(o.seed);
+  train.validate_every = o.validate_every;
+  train.patience = o.patience;
+  return train;
+}
+
+}  // namespace regard::cli

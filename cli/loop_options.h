@@ -1,0 +1,30 @@
+// The options of the training loop, the same for every kind of model.
+#ifndef REGARD_CLI_LOOP_OPTIONS_H_
+#define REGARD_CLI_LOOP_OPTIONS_H_
+
+#include <CLI/App.hpp>
+#include <cstdint>
+#include <string>
+
+#include "train/trainer.h"
+
+namespace regard::cli {
+
+// As typed; the values when they are added are the defaults.
+struct LoopOptions {
+  std::int64_t epochs = 10, max_steps = 0, patience = 0, validate_every = 0;
+  double max_minutes = 0;
+  std::int64_t accumulate = 1, warmup = 0, seed = 0;
+  double learning_rate = 1e-3, least_rate = 0, clip = 1, weight_decay = 0, beta2 = 0.999;
+  std::string schedule = "constant";
+};
+
+// Adds them in the group "Training".
+void AddLoopOptions(CLI::App& command, LoopOptions& options);
+
+// What they mean. Throws regard::UsageError where they do not fit together.
+train::TrainOptions MakeTrainOptions(const LoopOptions& options);
+
+}  // namespace regard::cli
+
+#endif  // REGARD_CLI_LOOP_OPTIONS_H_
