@@ -31,8 +31,8 @@ struct Job {
   }
 };
 
-// Waits for a condition that is likely to hold soon: a sleeping thread takes as long to wake as a small call to
-// compute. Other threads that want the core have it.
+// Waits for a condition that is likely to hold soon: a sleeping thread takes as long to wake as a small call
+// to compute. Other threads that want the core have it.
 template <typename Condition>
 void WaitBriefly(const Condition& condition) {
   using Clock = std::chrono::steady_clock;
