@@ -120,7 +120,10 @@ AttentionDocument GridFromWeights(const std::string& title, std::span<const floa
   const std::vector<std::string> columns = Labels(labels.column_titles, shape[1], "column", shape);
   for (std::size_t i = 0; i < document.panels.size(); ++i) {
     const std::string &row = rows[i / columns.size()], &column = columns[i % columns.size()];
-    document.panels[i].title = row.empty() || column.empty() ? row + column : row + ", " + column;
+    std::string& panel = document.panels[i].title;
+    panel = row;
+    if (!row.empty() && !column.empty()) panel += ", ";
+    panel += column;
   }
   return document;
 }

@@ -81,6 +81,13 @@ bool IsDrawn(const Plot& plot, double x, double y) {
   return std::isfinite(x) && std::isfinite(y) && (!plot.log_x || x > 0) && (!plot.log_y || y > 0);
 }
 
+std::string Circle(double x, double y, const std::string& color, const std::string& attributes = "") {
+  return "<circle cx=\"" + At(x) + "\" cy=\"" + At(y) + "\" r=\"3\" fill=\"" + color + "\"" + attributes +
+         "/>\n";
+}
+
+std::string Place(const char* command, double x, double y) { return command + At(x) + "," + At(y); }
+
 std::string SeriesMarkup(const Plot& plot, const Series& series, const Axis& x, const Axis& y,
                          const std::string& color) {
   std::string markup, path;
@@ -90,12 +97,11 @@ std::string SeriesMarkup(const Plot& plot, const Series& series, const Axis& x, 
       pen_up = true;
       continue;
     }
-    const std::string px = At(x(series.x[i])), py = At(y(series.y[i]));
+    const double px = x(series.x[i]), py = y(series.y[i]);
     if (series.points) {
-      markup += "<circle cx=\"" + px + "\" cy=\"" + py + "\" r=\"3\" fill=\"" + color +
-                "\" fill-opacity=\"0.75\"/>\n";
+      markup += Circle(px, py, color, " fill-opacity=\"0.75\"");
     } else {
-      path += (pen_up ? "M" : "L") + px + "," + py;
+      path += Place(pen_up ? "M" : "L", px, py);
     }
     pen_up = false;
   }
@@ -140,7 +146,7 @@ std::string LegendMarkup(const Plot& plot, double top) {
     if (series.name.empty()) continue;
     const std::string color = kColors[n % kColors.size()];
     if (series.points) {
-      markup += "<circle cx=\"" + At(x + 9) + "\" cy=\"" + At(top) + "\" r=\"3\" fill=\"" + color + "\"/>\n";
+      markup += Circle(x + 9, top, color);
     } else {
       markup += "<path d=\"M" + At(x) + "," + At(top) + "h18\" stroke=\"" + color +
                 "\" stroke-width=\"2.2\"" + (series.dashed ? " stroke-dasharray=\"6 4\"" : "") + "/>\n";
