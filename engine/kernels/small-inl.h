@@ -120,11 +120,13 @@ class SmallForward {
       }
       for (std::size_t m = 0; m < count; ++m) {
         T* to = &outputs_.out(block_.b, h, i + static_cast<Index>(r + m), 0);
+#if HWY_TARGET != HWY_SCALAR
         if (E_ <= LanesOf<T>() / 2) {  // a division takes as long as its vector is wide
           Finish(hn::Half<Lanes<T>>(), sum_[r + m], out_ + m * width_, to);
-        } else {
-          Finish(Lanes<T>(), sum_[r + m], out_ + m * width_, to);
+          continue;
         }
+#endif
+        Finish(Lanes<T>(), sum_[r + m], out_ + m * width_, to);
       }
     }
     if (!outputs_.lse) return;
