@@ -86,7 +86,12 @@ std::string Circle(double x, double y, const std::string& color, const std::stri
          "/>\n";
 }
 
-std::string Place(const char* command, double x, double y) { return command + At(x) + "," + At(y); }
+std::string Place(char command, double x, double y) {
+  std::string place(1, command);
+  place += At(x);
+  place += ',';
+  return place += At(y);
+}
 
 std::string SeriesMarkup(const Plot& plot, const Series& series, const Axis& x, const Axis& y,
                          const std::string& color) {
@@ -101,7 +106,7 @@ std::string SeriesMarkup(const Plot& plot, const Series& series, const Axis& x, 
     if (series.points) {
       markup += Circle(px, py, color, " fill-opacity=\"0.75\"");
     } else {
-      path += Place(pen_up ? "M" : "L", px, py);
+      path += Place(pen_up ? 'M' : 'L', px, py);
     }
     pen_up = false;
   }
