@@ -4,7 +4,6 @@
 #include <torch/torch.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <mutex>
 #include <unordered_map>
@@ -119,21 +118,10 @@ LayerPoint MeasurePoint(LayerKind kind, std::int64_t length, std::int64_t width,
   const Tensor upstream = torch::randn({1, length, width});
   std::vector<Tensor> inputs = layer.weights;
   inputs.push_back(x);
-  const auto step = [&] { torch::autograd::grad({layer.forward(x)}, inputs, {upstream}); };
-  step();
-  std::vector<double> seconds;
-  for (int run = 0; run < runs; ++run) {
-    const auto start = std::chrono::steady_clock::now();
-    int times = 0;
-    double passed = 0;
-    do {
-      step();
-      passed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    } while (++times, passed < 0.01);
-    seconds.push_back(passed / times);
-  }
+  const std::function<void()> step = [&] { torch::autograd::grad({layer.forward(x)}, inputs, {upstream}); };
+  const double seconds = TimeOf(step, runs).median;
   const CountedMemory memory;
-  return {length, width, QuartilesOf(seconds).median, memory.Peak(step)};
+  return {length, width, seconds, memory.Peak(step)};
 }
 
 }  // namespace

@@ -79,6 +79,13 @@ Comparison Compare(const std::function<void()>& ours, const std::function<void()
   return {QuartilesOf(our_times), QuartilesOf(peer_times), QuartilesOf(ratios)};
 }
 
+Quartiles TimeOf(const std::function<void()>& f, int runs) {
+  const Sampler sampler(f);
+  std::vector<double> times;
+  for (int run = 0; run < runs; ++run) times.push_back(sampler.Run());
+  return QuartilesOf(times);
+}
+
 double PeakGrowth(const std::function<void()>& f) {
   malloc_trim(0);  // what was freed earlier would be used again unseen
   if (std::ofstream reset("/proc/self/clear_refs"); !(reset << "5" << std::flush)) {

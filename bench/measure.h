@@ -24,6 +24,9 @@ struct Comparison {
 Comparison Compare(const std::function<void()>& ours, const std::function<void()>& peer, int runs,
                    const std::function<void(int run)>& progress);
 
+// Seconds a call of f, over `runs` runs that are made as those of Compare.
+Quartiles TimeOf(const std::function<void()>& f, int runs);
+
 // Largest resident memory, in bytes, while f runs, above what was resident before it.
 double PeakGrowth(const std::function<void()>& f);
 

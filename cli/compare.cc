@@ -15,6 +15,7 @@
 #include "cli/options.h"
 #include "cli/pictures.h"
 #include "cli/text.h"
+#include "cli/threads.h"
 #include "engine/base/error.h"
 #include "train/progress.h"
 #include "view/plot.h"
@@ -152,16 +153,14 @@ std::string Picture(const std::vector<LayerCosts>& all) {
 std::vector<std::int64_t> Checked(std::vector<std::int64_t> sizes, const std::string& option) {
   std::sort(sizes.begin(), sizes.end());
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
-  if (sizes.size() < 3 || sizes.front() < 1) {
-    throw UsageError(option + ": expected at least three different sizes of 1 or more");
-  }
+  if (sizes.size() < 3) throw UsageError(option + ": expected at least three different sizes");
   return sizes;
 }
 
 void RunCompare(const CompareOptions& options) {
   const bench::LayerSizes sizes{Checked(options.lengths, "--lengths"), Checked(options.widths, "--widths"),
                                 options.length, options.width, static_cast<int>(options.runs)};
-  if (options.common.threads > 0) at::set_num_threads(static_cast<int>(options.common.threads));
+  UseThreads(options.common);
   train::Progress progress(options.common.quiet ? nullptr : stderr);
   const std::vector<LayerCosts> costs = bench::MeasureLayers(sizes, [&](int done, int all) {
     progress.Update(static_cast<double>(done) / all,
@@ -196,13 +195,8 @@ void AddCompare(CLI::App& app) {
       "beside those of theory, the steps that wait for each other, and the longest path between two "
       "elements.",
       "regard compare layers\nregard compare layers --lengths 128 256 512 --svg costs.svg");
-  command
-      .add_option("--lengths", options->lengths, "Lengths n to measure at --width [256 512 1024 2048 4096]")
-      ->type_name("N")
-      ->expected(1, 100);
-  command.add_option("--widths", options->widths, "Widths d to measure at --length [32 64 128 256 512]")
-      ->type_name("D")
-      ->expected(1, 100);
+  AddIntegers(command, "--lengths", "N", options->lengths, 1, "Lengths n to measure at --width", 1 << 20);
+  AddIntegers(command, "--widths", "D", options->widths, 1, "Widths d to measure at --length", 1 << 16);
   AddInteger(command, "--length", "N", options->length, 1, "Length while the width grows", 1 << 20);
   AddInteger(command, "--width", "D", options->width, 1, "Width while the length grows", 1 << 16);
   AddInteger(command, "--runs", "N", options->runs, 1, "Runs a point; the median counts", 1000);

@@ -15,6 +15,7 @@
 #include "cli/evaluate_text.h"
 #include "cli/options.h"
 #include "cli/text.h"
+#include "cli/threads.h"
 #include "cli/training.h"
 #include "engine/base/error.h"
 #include "train/evaluation.h"
@@ -122,7 +123,7 @@ void ExpectTextOptions(const CLI::App& command) {
 }
 
 void RunEvaluate(const CLI::App& command, const EvaluateOptions& options) {
-  if (options.common.threads > 0) at::set_num_threads(static_cast<int>(options.common.threads));
+  UseThreads(options.common);
   const Messages messages(options.common.quiet);
   if (train::RunDirectory::KindOf(options.run) == train::TextRun::kKind) {
     ExpectTextOptions(command);

@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/options.h"
+#include "cli/threads.h"
 #include "data/pairs.h"
 #include "engine/base/error.h"
 #include "train/interrupt.h"
@@ -107,7 +108,7 @@ void Converse(train::TextRun& run, const GenerateOptions& o) {
 
 void RunGenerate(const GenerateOptions& o) {
   if (o.interactive && o.samples > 1) throw UsageError("--interactive and --samples exclude each other");
-  if (o.common.threads > 0) at::set_num_threads(static_cast<int>(o.common.threads));
+  UseThreads(o.common);
   train::TextRun run = train::TextRun::Load(o.run);
   o.interactive ? Converse(run, o) : WriteSamples(run, o);
 }

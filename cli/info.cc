@@ -13,6 +13,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/options.h"
+#include "cli/threads.h"
 #include "regard/attention.h"
 
 namespace regard::cli {
@@ -35,7 +36,7 @@ nlohmann::ordered_json Libraries() {
 }
 
 void RunInfo(const InfoOptions& options) {
-  if (options.common.threads > 0) at::set_num_threads(static_cast<int>(options.common.threads));
+  UseThreads(options.common);
   nlohmann::ordered_json info{
       {"version", REGARD_VERSION},        {"instruction_set", InstructionSet()},
       {"threads", at::get_num_threads()}, {"cores", std::thread::hardware_concurrency()},

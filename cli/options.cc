@@ -33,6 +33,16 @@ std::string Expected(const Range& range) {
   return "a number";
 }
 
+std::int64_t ParseInteger(const std::string& names, const std::string& text, std::int64_t min,
+                          std::int64_t max) {
+  std::int64_t value = 0;
+  if (Parse(text, value) && value >= min && value <= max) return value;
+  const bool bounded = max != std::numeric_limits<std::int64_t>::max();
+  Wrong(names, text,
+        bounded ? fmt::format("a whole number from {} to {}", min, max)
+                : fmt::format("a whole number, at least {}", min));
+}
+
 CLI::Option* Finish(CLI::Option* option, const std::string& unit, const std::string& shown_default) {
   option->type_name(unit)->take_last();
   if (!shown_default.empty()) option->default_str(shown_default);
@@ -57,15 +67,23 @@ void AddCommon(CLI::App& app, Common& common) {
 
 CLI::Option* AddInteger(CLI::App& app, const std::string& names, const std::string& unit, std::int64_t& value,
                         std::int64_t min, const std::string& help, std::int64_t max) {
-  const bool bounded = max != std::numeric_limits<std::int64_t>::max();
-  const std::string expected = bounded ? fmt::format("a whole number from {} to {}", min, max)
-                                       : fmt::format("a whole number, at least {}", min);
-  auto set = [&value, names, min, max, expected](const std::string& text) {
-    std::int64_t parsed = 0;
-    if (!Parse(text, parsed) || parsed < min || parsed > max) Wrong(names, text, expected);
-    value = parsed;
+  auto set = [&value, names, min, max](const std::string& text) {
+    value = ParseInteger(names, text, min, max);
   };
   return Finish(app.add_option_function<std::string>(names, set, help), unit, fmt::format("{}", value));
+}
+
+CLI::Option* AddIntegers(CLI::App& app, const std::string& names, const std::string& unit,
+                         std::vector<std::int64_t>& values, std::int64_t min, const std::string& help,
+                         std::int64_t max) {
+  auto set = [&values, names, min, max](const std::vector<std::string>& texts) {
+    values.clear();
+    for (const std::string& text : texts) values.push_back(ParseInteger(names, text, min, max));
+  };
+  return app.add_option_function<std::vector<std::string>>(names, set, help)
+      ->type_name(unit)
+      ->expected(1, 1000)
+      ->default_str(fmt::format("{}", fmt::join(values, " ")));
 }
 
 CLI::Option* AddReal(CLI::App& app, const std::string& names, const std::string& unit, double& value,

@@ -30,6 +30,10 @@ void AddCommon(CLI::App& app, Common& common);
 CLI::Option* AddInteger(CLI::App& app, const std::string& names, const std::string& unit, std::int64_t& value,
                         std::int64_t min, const std::string& help,
                         std::int64_t max = std::numeric_limits<std::int64_t>::max());
+// Several of them after one name.
+CLI::Option* AddIntegers(CLI::App& app, const std::string& names, const std::string& unit,
+                         std::vector<std::int64_t>& values, std::int64_t min, const std::string& help,
+                         std::int64_t max = std::numeric_limits<std::int64_t>::max());
 // min <= value <= max, or value < max when `below` is set
 struct Range {
   double min = -std::numeric_limits<double>::infinity();

@@ -16,6 +16,7 @@
 #include "cli/presets.h"
 #include "cli/resume.h"
 #include "cli/text.h"
+#include "cli/threads.h"
 #include "cli/training.h"
 #include "engine/base/error.h"
 
@@ -113,7 +114,7 @@ void Complete(CLI::App& command, PairsOptions& o) {
 void RunTrainPairs(CLI::App& command, PairsOptions& o) {
   Complete(command, o);
   const Messages messages(o.common.quiet);
-  if (o.common.threads > 0) at::set_num_threads(static_cast<int>(o.common.threads));
+  UseThreads(o.common);
   TrainingSpec spec = MakeSpec(o);
   spec.arguments = TrainingArguments(command);
   const train::TrainResult result = TrainPairs(spec, messages);

@@ -14,6 +14,7 @@
 #include "cli/presets.h"
 #include "cli/resume.h"
 #include "cli/text.h"
+#include "cli/threads.h"
 #include "cli/training_report.h"
 #include "data/corpus.h"
 #include "engine/base/error.h"
@@ -169,7 +170,7 @@ void Complete(CLI::App& command, TextOptions& o) {
 void RunTrainText(CLI::App& command, TextOptions& o) {
   Complete(command, o);
   const Messages messages(o.common.quiet);
-  if (o.common.threads > 0) at::set_num_threads(static_cast<int>(o.common.threads));
+  UseThreads(o.common);
   const train::TrainResult result = Train(o, TrainingArguments(command), messages);
   if (result.reason == train::StopReason::kInterrupted) {
     messages.Say("Saved. To go on: {} train text -o {} --resume", Program(), o.run);

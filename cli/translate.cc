@@ -17,6 +17,7 @@
 #include "cli/options.h"
 #include "cli/pictures.h"
 #include "cli/text.h"
+#include "cli/threads.h"
 #include "data/pairs.h"
 #include "engine/base/error.h"
 #include "train/translation_run.h"
@@ -147,7 +148,7 @@ std::ifstream Open(const std::string& path) {
 
 void RunTranslate(const LinesOptions& options) {
   if (!options.texts.empty() && !options.file.empty()) throw UsageError("--text and FILE exclude each other");
-  if (options.common.threads > 0) at::set_num_threads(static_cast<int>(options.common.threads));
+  UseThreads(options.common);
   std::ifstream file;
   const bool from_file = !options.file.empty() && options.file != "-";
   if (from_file) file = Open(options.file);

@@ -10,6 +10,7 @@
 #include "cli/console.h"
 #include "cli/options.h"
 #include "cli/pictures.h"
+#include "cli/threads.h"
 #include "engine/base/error.h"
 #include "train/translation_run.h"
 #include "view/attention_view.h"
@@ -26,7 +27,7 @@ struct ViewOptions {
 
 void RunView(const ViewOptions& options) {
   if (options.texts.empty()) throw UsageError("--text is missing: a text to translate and to look at");
-  if (options.common.threads > 0) at::set_num_threads(static_cast<int>(options.common.threads));
+  UseThreads(options.common);
   const Messages messages(options.common.quiet);
   train::TranslationRun run = train::TranslationRun::Load(options.run);
   train::TranslateOptions translate;

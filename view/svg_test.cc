@@ -9,18 +9,13 @@
 #include <vector>
 
 #include "view/attention_view.h"
+#include "view/count_text.h"
 
 namespace regard::view {
 namespace {
 
 using testing::HasSubstr;
 using testing::Not;
-
-std::size_t Count(const std::string& text, const std::string& part) {
-  std::size_t count = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
-  return count;
-}
 
 // Every tag closed in order, every '&' an entity, no character that XML forbids.
 testing::AssertionResult WellFormed(const std::string& xml) {

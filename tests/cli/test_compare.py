@@ -32,3 +32,5 @@ def test_a_table_and_a_plot(tmp_path):
 
 def test_too_few_sizes_are_refused():
     assert "--lengths: expected at least three" in fail(2, "compare", "layers", "--lengths", "64", "64", "128")
+    said = fail(2, "compare", "layers", "--widths", "8", "many", "32")
+    assert "--widths many: expected a whole number from 1 to 65536" in said
