@@ -45,7 +45,7 @@ class ChoiceAttentionImpl : public torch::nn::Module {
 };
 TORCH_MODULE(ChoiceAttention);
 
-// The mean of past losses, each step's counting `rate` (an exponential moving average).
+// The mean of past losses, each step's counting `rate`, 0 < rate <= 1 (an exponential moving average).
 class MovingBaseline {
  public:
   explicit MovingBaseline(double rate = 0.1) : rate_(rate) {}

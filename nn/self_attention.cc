@@ -24,6 +24,7 @@ Context AveragePool(const Tensor& values, std::int64_t queries, const Tensor& le
   if (values.dim() != 3) {
     throw Error(c10::str("values has shape ", values.sizes(), "; expected [batch, keys, width]"));
   }
+  if (queries < 0) throw Error(c10::str("queries is ", queries, "; expected 0 or more"));
   AttendOptions options;
   options.score = ScoreKind::kDot;
   options.lengths = lengths;

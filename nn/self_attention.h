@@ -15,7 +15,8 @@
 namespace regard::nn {
 
 // The mean of the values j < n, or of all, for each of `queries` queries: attention with equal weights.
-// values [B, S, E], lengths as in MaskedSoftmax; context [B, queries, E], weights [B, queries, S].
+// values [B, S, E], lengths as in MaskedSoftmax; context [B, queries, E], weights [B, queries, S]. Throws
+// regard::Error where the shapes do not fit.
 Context AveragePool(const torch::Tensor& values, std::int64_t queries = 1, const torch::Tensor& lengths = {},
                     bool return_weights = false);
 

@@ -31,6 +31,7 @@ TEST(AveragePool, IsTheMeanOfTheKeysWithinTheLength) {
   EXPECT_TRUE(torch::allclose(pooled.context[0][1], values[0].slice(0, 0, 2).mean(0)));
   EXPECT_TRUE(torch::allclose(pooled.context[1][0], values[1].mean(0)));
   EXPECT_TRUE(torch::equal(pooled.weights[0][0], torch::tensor({.5f, .5f, 0.f, 0.f})));
+  ExpectError([&] { AveragePool(values, -1); }, "queries is -1");
 }
 
 TEST(SimpleSelfAttention, EqualsItsFormulaForEveryScore) {
