@@ -15,6 +15,9 @@ struct Preset {
 };
 
 // "book": the published setting of d2l.ai's chapter on Bahdanau attention; with --limit 600 its data too.
+// "book-transformer": the same chapter's setting for the transformer.
+// "translation": a transformer for tens of thousands of sentence pairs.
+// "summary": a transformer for long sources and short targets in one language.
 // "dates": the generated dates, learnt in less than a minute; `quickstart` trains with it.
 const std::vector<Preset>& Presets();
 

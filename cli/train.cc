@@ -37,10 +37,10 @@ struct PairsOptions {
   std::int64_t max_source = 100, max_target = 100;
 
   std::string model = "bahdanau";
-  std::int64_t embed_dim = 128, hidden_dim = 256, layers = 1;
+  std::int64_t embed_dim = 128, hidden_dim = 256, layers = 1, heads = 4, ffn_dim = 0;
   double dropout = 0.1, embedding_dropout = 0, readout_dropout = 0;
-  bool bidirectional = false, tied = false;
-  std::string readout = "state";
+  bool bidirectional = false, tied = false, shared = false;
+  std::string readout = "state", norm = "pre", activation = "relu";
 
   std::int64_t batch_size = 64, batch_tokens = 0;
   double label_smoothing = 0;
@@ -67,24 +67,40 @@ data::TokenizerOptions MakeTokenizer(const PairsOptions& o, const std::string& n
   return options;
 }
 
+constexpr char kBahdanau[] = "bahdanau", kTransformer[] = "transformer";
+
+nlohmann::json MakeModel(const PairsOptions& o) {
+  nlohmann::json model = {{"model", o.model},
+                          {"hidden_dim", o.hidden_dim},
+                          {"num_layers", o.layers},
+                          {"dropout", o.dropout},
+                          {"embedding_dropout", o.embedding_dropout},
+                          {"tied", o.tied},
+                          {"max_source", o.max_source},
+                          {"max_target", o.max_target}};
+  if (o.model == kBahdanau) {
+    model.update({{"embed_dim", o.embed_dim},
+                  {"readout_dropout", o.readout_dropout},
+                  {"bidirectional", o.bidirectional},
+                  {"readout", o.readout}});
+  } else {
+    model.update({{"num_heads", o.heads},
+                  {"ffn_dim", o.ffn_dim > 0 ? o.ffn_dim : 4 * o.hidden_dim},
+                  {"norm", o.norm},
+                  {"activation", o.activation},
+                  {"shared", o.shared}});
+  }
+  return model;
+}
+
 TrainingSpec MakeSpec(const PairsOptions& o) {
   TrainingSpec spec;
   spec.pairs = o.pairs;
   spec.source_tokenizer = MakeTokenizer(o, o.tokenizer, o.source_language);
   spec.target_tokenizer =
       MakeTokenizer(o, o.target_tokenizer.empty() ? o.tokenizer : o.target_tokenizer, o.target_language);
-  spec.model = {{"model", o.model},
-                {"embed_dim", o.embed_dim},
-                {"hidden_dim", o.hidden_dim},
-                {"num_layers", o.layers},
-                {"dropout", o.dropout},
-                {"embedding_dropout", o.embedding_dropout},
-                {"readout_dropout", o.readout_dropout},
-                {"bidirectional", o.bidirectional},
-                {"readout", o.readout},
-                {"tied", o.tied},
-                {"max_source", o.max_source},
-                {"max_target", o.max_target}};
+  spec.model = MakeModel(o);
+  spec.shared_vocabulary = o.shared;
   spec.max_source = o.max_source;
   spec.max_target = o.max_target;
   // Tokens limit a batch instead of sentences, unless both are asked for.
@@ -101,14 +117,37 @@ TrainingSpec MakeSpec(const PairsOptions& o) {
   return spec;
 }
 
+// Options of one model only.
+const std::vector<std::pair<std::string, std::string>> kOfOneModel{
+    {"--embed-dim", kBahdanau},       {"--bidirectional", kBahdanau}, {"--readout", kBahdanau},
+    {"--readout-dropout", kBahdanau}, {"--heads", kTransformer},      {"--ffn-dim", kTransformer},
+    {"--norm", kTransformer},         {"--activation", kTransformer}};
+
+void CheckModel(const PairsOptions& o, const std::vector<std::string>& given) {
+  for (const auto& [option, model] : kOfOneModel) {
+    if (model != o.model && std::find(given.begin(), given.end(), option) != given.end())
+      throw UsageError(fmt::format("{} is an option of --model {}, not of {}", option, model, o.model));
+  }
+  if (o.model == kBahdanau && o.tied && o.readout != "deep") throw UsageError("--tied needs --readout deep");
+  if (o.model == kTransformer && o.hidden_dim % o.heads != 0)
+    throw UsageError(
+        fmt::format("--hidden-dim {}: expected a multiple of the {} heads", o.hidden_dim, o.heads));
+  if (o.shared && !o.target_tokenizer.empty() && o.target_tokenizer != o.tokenizer)
+    throw UsageError("--shared-vocab and --target-tokenizer exclude each other");
+}
+
 void Complete(CLI::App& command, PairsOptions& o) {
   if (o.run.empty()) throw UsageError("-o RUN is missing: the folder that the trained model goes to");
   if (o.resume && o.force) throw UsageError("--resume and --force exclude each other");
   if (o.resume) return ApplyResumed(command, ResumedArguments(o.run));
   if (o.pairs.data.empty()) throw UsageError("DATA is missing: a file of sentence pairs, or the word dates");
   if (o.preset.empty() && o.pairs.data == kDates) o.preset = kDates;
+  std::vector<std::string> given;
+  for (const auto& [option, model] : kOfOneModel) {
+    if (command.get_option(option)->count() > 0) given.push_back(option);
+  }
   if (!o.preset.empty()) ApplyPreset(command, FindPreset(o.preset));
-  if (o.tied && o.readout != "deep") throw UsageError("--tied needs --readout deep");
+  CheckModel(o, given);
 }
 
 void RunTrainPairs(CLI::App& command, PairsOptions& o) {
@@ -163,6 +202,9 @@ void AddTextOptions(CLI::App& command, PairsOptions& o) {
   AddInteger(command, "--vocab-size", "N", o.vocabulary_size, 0,
              "Tokens of a vocabulary at most; 0: no limit, sentencepiece and bpe 8000")
       ->group(group);
+  AddFlag(command, "--shared-vocab", o.shared,
+          "One vocabulary for both sides; transformer: one embedding, too")
+      ->group(group);
   AddInteger(command, "--max-source", "N", o.max_source, 2,
              "Tokens of a source, its end mark counted; longer "
              "ones are shortened")
@@ -173,26 +215,43 @@ void AddTextOptions(CLI::App& command, PairsOptions& o) {
 void AddModelOptions(CLI::App& command, PairsOptions& o) {
   const std::string group = "Model";
   constexpr std::int64_t kWidest = 65536;
-  AddChoice(command, "--model", o.model, {"bahdanau"}, "The network")->group(group);
-  AddInteger(command, "--embed-dim", "N", o.embed_dim, 1, "Width of the embeddings", kWidest)->group(group);
-  AddInteger(command, "--hidden-dim", "N", o.hidden_dim, 1, "Width of the GRU states and of the attention",
-             kWidest)
+  AddChoice(command, "--model", o.model, {kBahdanau, kTransformer}, "The network")->group(group);
+  AddInteger(command, "--hidden-dim", "N", o.hidden_dim, 1,
+             "Width: of the GRU states and their attention; of all of a transformer", kWidest)
       ->group(group);
-  AddInteger(command, "--layers", "N", o.layers, 1, "GRU layers of encoder and decoder", 64)->group(group);
+  AddInteger(command, "--layers", "N", o.layers, 1, "Layers of the encoder, and of the decoder", 64)
+      ->group(group);
   const Range probability{.min = 0, .max = 1, .below = true};
-  AddReal(command, "--dropout", "P", o.dropout, probability, "Of GRU layers and attention weights")
+  AddReal(command, "--dropout", "P", o.dropout, probability,
+          "Of attention weights, and of GRU layers or what a transformer's layer adds")
       ->group(group);
   AddReal(command, "--embedding-dropout", "P", o.embedding_dropout, probability, "Of the embeddings")
       ->group(group);
-  AddReal(command, "--readout-dropout", "P", o.readout_dropout, probability, "Before the vocabulary")
+  AddFlag(command, "--tied", o.tied,
+          "Target embedding and output share weights; bahdanau: needs --readout deep")
       ->group(group);
+
+  const std::string recurrent = "Model bahdanau", transformer = "Model transformer";
+  AddInteger(command, "--embed-dim", "N", o.embed_dim, 1, "Width of the embeddings", kWidest)
+      ->group(recurrent);
+  AddReal(command, "--readout-dropout", "P", o.readout_dropout, probability, "Before the vocabulary")
+      ->group(recurrent);
   AddChoice(
       command, "--readout", o.readout, {"state", "deep"},
       "What the next token is told from: the decoder's state, or a layer over state, context and last token")
-      ->group(group);
-  AddFlag(command, "--tied", o.tied, "Target embedding and output share weights; needs --readout deep")
-      ->group(group);
-  AddFlag(command, "--bidirectional", o.bidirectional, "The encoder reads both ways")->group(group);
+      ->group(recurrent);
+  AddFlag(command, "--bidirectional", o.bidirectional, "The encoder reads both ways")->group(recurrent);
+
+  AddInteger(command, "--heads", "N", o.heads, 1, "Attention heads of a layer; divides --hidden-dim", 1024)
+      ->group(transformer);
+  AddInteger(command, "--ffn-dim", "N", o.ffn_dim, 0,
+             "Inner width of the feed-forward networks; 0: 4 x --hidden-dim", 4 * kWidest)
+      ->group(transformer);
+  AddChoice(command, "--norm", o.norm, {"post", "pre"},
+            "Normalise what each part of a layer gives, as first published, or what it takes")
+      ->group(transformer);
+  AddChoice(command, "--activation", o.activation, {"relu", "gelu"}, "Of the feed-forward networks")
+      ->group(transformer);
 }
 
 void AddTrainingOptions(CLI::App& command, PairsOptions& o) {
@@ -246,6 +305,7 @@ void AddTrain(CLI::App& app) {
                  "regard train pairs sentences.tsv -o runs/mine\n"
                  "regard train pairs english.txt french.txt -o runs/fr --tokenizer bpe --vocab-size 4000\n"
                  "regard train pairs fra-eng.tsv -o runs/book --preset book --limit 600\n"
+                 "regard train pairs descriptions.tsv -o runs/summary --preset summary\n"
                  "regard train pairs -o runs/mine --resume --epochs 20");
   AddPairsOptions(command, *options);
   command.callback([options, &command] { RunTrainPairs(command, *options); });

@@ -82,18 +82,26 @@ Split ReadSplit(const PairSource& source, std::uint64_t seed, const Messages& me
   return split;
 }
 
-std::shared_ptr<data::Tokenizer> Build(const std::vector<data::Pair>& pairs, std::string data::Pair::*side,
+std::shared_ptr<data::Tokenizer> Build(const std::vector<data::Pair>& pairs,
+                                       const std::vector<std::string data::Pair::*>& sides,
                                        const data::TokenizerOptions& options) {
   std::vector<std::string> texts;
-  texts.reserve(pairs.size());
-  for (const data::Pair& pair : pairs) texts.push_back(pair.*side);
+  texts.reserve(pairs.size() * sides.size());
+  for (const auto side : sides) {
+    for (const data::Pair& pair : pairs) texts.push_back(pair.*side);
+  }
   return data::BuildTokenizer(texts, options);
 }
 
 train::TranslationRun MakeRun(const TrainingSpec& spec, const std::vector<data::Pair>& pairs) {
   train::TranslationSetup setup;
-  setup.source = Build(pairs, &data::Pair::source, spec.source_tokenizer);
-  setup.target = Build(pairs, &data::Pair::target, spec.target_tokenizer);
+  if (spec.shared_vocabulary) {
+    setup.source = Build(pairs, {&data::Pair::source, &data::Pair::target}, spec.source_tokenizer);
+    setup.target = setup.source;
+  } else {
+    setup.source = Build(pairs, {&data::Pair::source}, spec.source_tokenizer);
+    setup.target = Build(pairs, {&data::Pair::target}, spec.target_tokenizer);
+  }
   setup.model = spec.model;
   setup.model["source_vocab"] = setup.source->size();
   setup.model["target_vocab"] = setup.target->size();

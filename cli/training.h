@@ -32,7 +32,8 @@ struct PairSource {
 struct TrainingSpec {
   PairSource pairs;
   data::TokenizerOptions source_tokenizer, target_tokenizer;
-  nlohmann::json model;  // for models::MakeTranslationModel, without the vocabulary sizes
+  bool shared_vocabulary = false;  // the source's tokeniser, of the texts of both sides, is also the target's
+  nlohmann::json model;            // for models::MakeTranslationModel, without the vocabulary sizes
   std::int64_t max_source = 0, max_target = 0;
   train::TranslationTaskOptions task;
   train::TrainOptions train;

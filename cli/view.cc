@@ -23,7 +23,17 @@ struct ViewOptions {
   std::string run, page, svg, title;
   std::vector<std::string> texts;
   std::int64_t beam = 1, width = 0;
+  bool heads = false;
 };
+
+// A panel for each head: the attention is [T, H, S].
+void AddHeads(const train::Translation& line, const std::string& title, view::AttentionDocument& document) {
+  train::Translation one = line;
+  for (std::int64_t head = 0; head < line.attention.size(1); ++head) {
+    one.attention = line.attention.select(1, head);
+    document.panels.push_back(PanelOf(one, fmt::format("{} (head {})", title, head + 1)));
+  }
+}
 
 void RunView(const ViewOptions& options) {
   if (options.texts.empty()) throw UsageError("--text is missing: a text to translate and to look at");
@@ -31,17 +41,21 @@ void RunView(const ViewOptions& options) {
   const Messages messages(options.common.quiet);
   train::TranslationRun run = train::TranslationRun::Load(options.run);
   train::TranslateOptions translate;
-  translate.decode = {.beam = options.beam, .attention = true};
+  translate.decode = {.beam = options.beam, .attention = true, .heads = options.heads};
   const train::Translations result = run.Translate(options.texts, translate);
   if (!result.truncated.warning.empty()) messages.Warn(result.truncated.warning);
 
   view::AttentionDocument document{
       .title = options.title.empty() ? "Attention of " + options.run : options.title, .panels = {}};
   for (std::size_t i = 0; i < options.texts.size(); ++i) {
-    if (result.lines[i].attention.defined())
-      document.panels.push_back(PanelOf(result.lines[i], options.texts[i]));
-    else
+    const train::Translation& line = result.lines[i];
+    if (!line.attention.defined()) {
       messages.Warn("a blank text has nothing to show");
+    } else if (line.attention.dim() == 2) {
+      document.panels.push_back(PanelOf(line, options.texts[i]));
+    } else {
+      AddHeads(line, options.texts[i], document);
+    }
   }
   if (document.panels.empty()) return;
   if (!options.page.empty()) {
@@ -79,6 +93,8 @@ void AddView(CLI::App& app) {
   AddText(command, "--svg", "FILE", options->svg, "Write an SVG");
   AddText(command, "--title", "TEXT", options->title, "Title of the picture");
   AddInteger(command, "-b,--beam", "N", options->beam, 1, "Hypotheses kept in the search; 1: greedy", 1024);
+  AddFlag(command, "--heads", options->heads,
+          "A picture for each attention head of a transformer's last layer, not of their mean");
   AddInteger(command, "--width", "N", options->width, 0, "Columns to draw in; 0: those of the terminal",
              10000);
   AddCommon(command, options->common);

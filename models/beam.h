@@ -18,7 +18,8 @@ class BeamModel {
   virtual ~BeamModel() = default;
   // Continues row r with tokens[r]: log-probabilities of what follows, float [rows, V].
   virtual torch::Tensor Step(const torch::Tensor& tokens) = 0;
-  // The attention weights of the last step, float [rows, S]; undefined where there are none.
+  // The attention weights of the last step, float [rows, S] or [rows, H, S]; undefined where
+  // there are none.
   virtual torch::Tensor Attention() = 0;
   // From now on sentence i is the former sentences[i], and row r continues the former row rows[r].
   virtual void Select(const torch::Tensor& sentences, const torch::Tensor& rows) = 0;

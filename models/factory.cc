@@ -2,6 +2,7 @@
 #include "models/config.h"
 #include "models/gpt.h"
 #include "models/language.h"
+#include "models/transformer.h"
 #include "models/translation.h"
 
 namespace regard::models {
@@ -20,6 +21,7 @@ std::shared_ptr<Base> Make(const nlohmann::json& config) {
 
 constexpr Entry<TranslationModel> kTranslationModels[] = {
     {"bahdanau", Make<TranslationModel, Bahdanau>},
+    {"transformer", Make<TranslationModel, Transformer>},
 };
 constexpr Entry<LanguageModel> kLanguageModels[] = {
     {"gpt", Make<LanguageModel, Gpt>},

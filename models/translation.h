@@ -35,13 +35,16 @@ struct DecodeOptions {
   double length_penalty = 1.0;  // a hypothesis is ranked by log-probability / length^penalty
   std::int64_t max_length = 0;  // tokens; 0: the model's own limit
   bool attention = false;       // keep the weights
+  bool heads = false;           // with attention, of a model with several heads: each head's, not their mean
 };
 
 struct Hypothesis {
   std::vector<std::int64_t> tokens;  // without kBos and kEos
   bool ended = false;                // it ended with kEos, not at the length limit
   double log_prob = 0;               // nats, kEos included
-  torch::Tensor attention;  // [T, S] float: weights of each target step (kEos included) over the source
+  // float [T, S]: weights of each target step (kEos included) over the source; with DecodeOptions::heads
+  // [T, H, S]
+  torch::Tensor attention;
 };
 
 class TranslationModel : public torch::nn::Module {
@@ -55,8 +58,8 @@ class TranslationModel : public torch::nn::Module {
                                             const DecodeOptions& options) = 0;
 };
 
-// Builds the model that config["model"] names ("bahdanau"), with fresh weights from torch's generator.
-// Throws regard::Error naming an unknown model, a missing or a wrong entry.
+// Builds the model that config["model"] names ("bahdanau" or "transformer"), with fresh weights from torch's
+// generator. Throws regard::Error naming an unknown model, a missing or a wrong entry.
 std::shared_ptr<TranslationModel> MakeTranslationModel(const nlohmann::json& config);
 
 }  // namespace regard::models

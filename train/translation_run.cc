@@ -121,7 +121,8 @@ Translations TranslationRun::Translate(const std::vector<std::string>& lines,
       line.target_pieces = target_->PieceTexts(found[k].tokens);
       if (line.ended) line.target_pieces.push_back(target_->PieceText(models::kEos));
       if (found[k].attention.defined()) {
-        line.attention = found[k].attention.slice(1, 0, static_cast<std::int64_t>(line.source_pieces.size()));
+        line.attention =
+            found[k].attention.slice(-1, 0, static_cast<std::int64_t>(line.source_pieces.size()));
       }
       line.tokens = std::move(found[k].tokens);
     }

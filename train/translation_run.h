@@ -29,8 +29,8 @@ struct Translation {
   bool ended = false;                // not cut at the length limit
   double log_prob = 0;               // nats
   std::vector<std::int64_t> tokens;  // without kBos and kEos
-  // What the axes of the picture show, the end marks included, and the weights [T, S] between them; the
-  // tensor is undefined unless asked for.
+  // What the axes of the picture show, the end marks included, and the weights [T, S] between them, with
+  // decode.heads [T, H, S]; the tensor is undefined unless asked for.
   std::vector<std::string> source_pieces, target_pieces;
   torch::Tensor attention;
 };

@@ -31,7 +31,7 @@ std::vector<data::Pair> Numbers() {
   return pairs;
 }
 
-TranslationSetup NumbersSetup() {
+TranslationSetup NumbersSetup(const std::string& model = "bahdanau") {
   std::vector<std::string> sources, targets;
   for (const data::Pair& pair : Numbers()) {
     sources.push_back(pair.source);
@@ -40,12 +40,13 @@ TranslationSetup NumbersSetup() {
   TranslationSetup setup;
   setup.source = data::BuildTokenizer(sources, {});
   setup.target = data::BuildTokenizer(targets, {});
-  setup.model = {{"model", "bahdanau"},
+  setup.model = {{"model", model},
                  {"source_vocab", setup.source->size()},
                  {"target_vocab", setup.target->size()},
                  {"embed_dim", 16},
                  {"hidden_dim", 24},
                  {"num_layers", 1},
+                 {"num_heads", 2},
                  {"dropout", 0.1},
                  {"max_source", 6},
                  {"max_target", 6}};
@@ -186,12 +187,15 @@ TEST_F(TrainedRun, AVocabularyOfAnotherRunIsRefused) {
       ThrowsMessage<Error>(copy + ": the target vocabulary has 7 entries, the model's weights expect 11"));
 }
 
-TEST(TranslationTraining, ContinuesBitForBitAfterAnInterruption) {
+class TrainingOf : public testing::TestWithParam<const char*> {};
+
+TEST_P(TrainingOf, ContinuesBitForBitAfterAnInterruption) {
   const ScratchFolder folder;
-  TranslationRun straight = TranslationRun::Create(folder / "straight", NumbersSetup(), false);
+  const TranslationSetup setup = NumbersSetup(GetParam());
+  TranslationRun straight = TranslationRun::Create(folder / "straight", setup, false);
   Train(straight, Quick(3));
   {
-    TranslationRun run = TranslationRun::Create(folder / "pieces", NumbersSetup(), false);
+    TranslationRun run = TranslationRun::Create(folder / "pieces", setup, false);
     TranslationTask task(run.model(), run.Encode(Numbers()), run.Encode(Numbers()), {.batch_size = 7});
     std::int64_t polls = 0;
     const TrainResult result = Trainer(task, Quick(3), &run.directory()).Run([&] { return ++polls > 11; });
@@ -207,6 +211,9 @@ TEST(TranslationTraining, ContinuesBitForBitAfterAnInterruption) {
   for (std::size_t i = 0; i < a.size(); ++i)
     EXPECT_TRUE(torch::equal(a[i].second, b[i].second)) << a[i].first;
 }
+
+INSTANTIATE_TEST_SUITE_P(Models, TrainingOf, testing::Values("bahdanau", "transformer"),
+                         [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
 }  // namespace regard::train

@@ -55,7 +55,13 @@ def test_nothing_typed_shows_help_on_standard_error():
     (["train", "pairs", "dates", "-o", "x", "--schedule", "cosin"],
      "regard train pairs: --schedule cosin: expected constant, cosine or invsqrt (did you mean cosine?)"),
     (["train", "pairs", "dates", "-o", "x", "--model", "bahdanou"],
-     "regard train pairs: --model bahdanou: expected bahdanau (did you mean bahdanau?)"),
+     "regard train pairs: --model bahdanou: expected bahdanau or transformer (did you mean bahdanau?)"),
+    (["train", "pairs", "dates", "-o", "x", "--model", "transformer", "--bidirectional"],
+     "regard train pairs: --bidirectional is an option of --model bahdanau, not of transformer"),
+    (["train", "pairs", "dates", "-o", "x", "--model", "transformer", "--hidden-dim", "30", "--heads", "4"],
+     "regard train pairs: --hidden-dim 30: expected a multiple of the 4 heads"),
+    (["train", "pairs", "dates", "-o", "x", "--shared-vocab", "--target-tokenizer", "characters"],
+     "regard train pairs: --shared-vocab and --target-tokenizer exclude each other"),
     (["train", "pairs", "dates"], "regard train pairs: "),
 ])
 def test_misuse_is_named(words, message):
