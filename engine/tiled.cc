@@ -98,13 +98,13 @@ bool RunForward(const AttentionOptions<T>& options, const Problem<T>& p, const A
   const bool small = sums == nullptr && IsSmall(p, outputs), narrow = HasNarrowValues(p);
   const bool here = small || blocks.count == p.B * p.G;
   std::optional<PackedTensor<T>> keys, values;
-  bool done = true;
+  bool done = true, finite = false;
   if (!here) {
     keys.emplace(p.k, true, false);
     const bool wanted = sums == nullptr;
     values.emplace(p.v, narrow && wanted, !narrow && wanted);
     keys->SetForm(KeyFormOf(p));
-    const bool finite = PackAll<T>(options, {&*keys, &*values}, &done);
+    finite = PackAll<T>(options, {&*keys, &*values}, &done);
     if (done && wanted && !finite && p.leaves_out()) {
       PackAll<T>(options, {&values.emplace(p.v, narrow, !narrow, true)}, &done);
     }
@@ -117,6 +117,7 @@ bool RunForward(const AttentionOptions<T>& options, const Problem<T>& p, const A
                            blocks,
                            here,
                            small,
+                           finite,
                            ForwardParts(p, blocks)};
   if (sums != nullptr) {
     call.shifts = sums->shifts.data();
@@ -163,7 +164,6 @@ bool IsFinite(const TensorView<const T, kRank>& t, bool lse = false) {
 // Whether no number that could spoil a masked pair is NaN or infinite.
 template <typename T>
 bool IsAllFinite(const AttentionOptions<T>& options, const Problem<T>& p, const AttentionUpstream<T>& up) {
-  if (!p.leaves_out()) return true;
   if (!IsFinite(up.lse, true) || (up.dlse && !IsFinite(*up.dlse)) ||
       (up.dlog_prob && !IsFinite(*up.dlog_prob)) || (up.dweights && !IsFinite(*up.dweights))) {
     return false;
@@ -242,7 +242,8 @@ bool BackwardByTiles(const AttentionOptions<T>& options, const Problem<T>& p, co
     if (!RowTerms(options, p, up, row_term.data())) return false;
     tiled.row_term = row_term.data();
   }
-  tiled.spoilt = !IsAllFinite(options, p, up);
+  tiled.finite = (p.leaves_out() || p.may_be_negligible()) && IsAllFinite(options, p, up);
+  tiled.spoilt = p.leaves_out() && !tiled.finite;
   RowSums<T> sums;
   if (!tiled.row_in_tile() && tiled.to_scores() && HasFarLse(p, up)) {
     const auto size = static_cast<std::size_t>(p.B * p.H * p.L);

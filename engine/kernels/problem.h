@@ -57,6 +57,8 @@ struct Problem {
 
   // Whether a pair may not exist: by the mask, or outside of a compact kernel.
   bool leaves_out() const { return score == ScoreKind::kCompact || !mask->none(); }
+  static constexpr Index kBoxDimensions = 16;
+
   bool soft() const { return normalizer == NormalizerKind::kSoftmax; }
   // Scores are what the tiles' loops leave, but for a factor above 0.
   bool plain() const {
@@ -65,6 +67,11 @@ struct Problem {
   }
   // Something comes after the raw scores.
   bool adjusted() const { return softcap || change != nullptr || bias || slopes != nullptr; }
+  // A Gaussian of few dimensions, where boxes around queries and keys may show that all weights of some are
+  // 0.
+  bool may_be_negligible() const {
+    return score == ScoreKind::kGaussian && plain() && soft() && D <= kBoxDimensions;
+  }
   Index KeyHead(Index h) const { return h / group; }
   const T* ChangeParameters(Index h) const {
     return change_parameters.data + h * change_parameters.strides[0];

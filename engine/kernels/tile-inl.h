@@ -84,11 +84,19 @@ class ScoreTile {
         allowed_(scratch->Take<std::uint8_t>(kStride)),
         wide_rows_(scratch->Take<std::uint8_t>(kBlockRows)) {
     const bool compact = p_.score == ScoreKind::kCompact;
-    if (compact && D_ <= kBoxDimensions) boxes_ = scratch->Take<T>((1 + kBlockRows / kRows) * 2 * D_);
+    if (compact && p_.D <= p_.kBoxDimensions) boxes_ = scratch->Take<T>((1 + kBlockRows / kRows) * 2 * D_);
     const bool with_slope = use == TileUse::kGradients;
     if (with_slope && (p_.softcap || compact)) slope_ = scratch->Take<T>(kBlockRows * kStride);
     if ((compact && p_.adjusted()) || (with_slope && p_.score == ScoreKind::kCosine)) KeepRaw(scratch);
     if (with_slope && p_.change != nullptr) unchanged_ = scratch->Take<T>(kBlockRows * kStride);
+  }
+
+  // From now on Compute leaves out the rows of a group whose weights are all 0: shifts [rows] are exponents
+  // of 2 that scores are far below then, and all that is multiplied by weights has to be finite. For a
+  // Gaussian that may be negligible.
+  void LeaveOutNegligible(const T* shifts, Scratch* scratch) {
+    shifts_ = shifts;
+    boxes_ = scratch->Take<T>((1 + kBlockRows / kRows) * 2 * D_);
   }
 
   // For Allows of a compact kernel, where it is asked when s was written to.
@@ -148,7 +156,7 @@ class ScoreTile {
         if (form_.exponentials) Exponentiate(to, q_stride_);
       }
     }
-    if (Score::kCompact && boxes_ != nullptr) SetQueryBoxes();
+    if (Score::kBoxed && boxes_ != nullptr) SetQueryBoxes();
   }
 
   // The query of a row, where the caller has it.
@@ -214,10 +222,10 @@ class ScoreTile {
       if (begin == 0) {
         wide_keys_ = wide_keys;
         any_wide_key_ = std::memchr(wide_keys, 1, kStride) != nullptr;
-        if (Score::kCompact && boxes_ != nullptr) SetKeyBox(panel);
+        if (Score::kBoxed && boxes_ != nullptr) SetKeyBox(panel);
       }
     }
-    if (Score::kCompact && boxes_ != nullptr && !any_wide()) LeaveOutApart(begin, end);
+    if (Score::kBoxed && boxes_ != nullptr && !any_wide()) LeaveOutApart<Score::kCompact>(begin, end);
     for (std::size_t x = 0; x < kStride; x += kWidth, panel += kWidth * D_) {
       for (std::size_t r = begin; r < end; r += kRows) {
         const RowRange& g = group(r);
@@ -240,9 +248,8 @@ class ScoreTile {
   }
 
  private:
-  // Of a compact kernel in few dimensions: the least and the largest number in each dimension of the tile's
-  // keys, [2, D], and then of each group of queries.
-  static constexpr std::size_t kBoxDimensions = 16;
+  // Of a compact kernel, or a Gaussian, in few dimensions: the least and the largest number in each dimension
+  // of the tile's keys, [2, D], and then of each group of queries.
   T* QueryBox(std::size_t r) const { return boxes_ + (1 + r / kRows) * 2 * D_; }
 
   HWY_NOINLINE void SetQueryBoxes() {
@@ -277,8 +284,9 @@ class ScoreTile {
     }
   }
 
-  // Groups of rows that are so far from all keys that every pair is outside see nothing. (u² is rounded, by
-  // less than a hundredth.)
+  // Groups of rows that are so far from all keys that every pair is outside, or every weight of a Gaussian is
+  // 0, see nothing. (u² is rounded, by less than a hundredth.)
+  template <bool kCompact>
   HWY_NOINLINE void LeaveOutApart(std::size_t begin, std::size_t end) {
     for (std::size_t r = begin; r < end; r += kRows) {
       const T *least = QueryBox(r), *largest = least + D_;
@@ -287,10 +295,20 @@ class ScoreTile {
         const T gap = std::max({T(0), boxes_[at] - largest[at], least[at] - boxes_[D_ + at]});
         u2 += parameter()[at] * gap * (parameter()[at] * gap);
       }
-      if (!(u2 > T(1.01))) continue;
+      if (kCompact ? !(u2 > T(1.01)) : !IsNegligible(T(-0.495) * u2, r)) continue;
       std::fill(ranges_ + r, ranges_ + r + group_rows(r), RowRange());
       groups_[r / kRows] = RowRange();
     }
+  }
+
+  // Whether scores of at most `largest` are weights of 0 in all rows of the group from r on. Shifts are near
+  // lse, by less than 30, and weights below 2^-100 (float64: 2^-1443) are 0.
+  bool IsNegligible(T largest, std::size_t r) const {
+    constexpr T kFarBelow = sizeof(T) == 4 ? T(-140) : T(-1500);
+    for (std::size_t m = r; m < r + group_rows(r); ++m) {
+      if (!range(m).empty() && !(largest * static_cast<T>(kLog2E) - shifts_[m] < kFarBelow)) return false;
+    }
+    return true;
   }
 
   // Rows begin <= r < end, whole groups.
@@ -461,6 +479,7 @@ class ScoreTile {
   T* raw_ = nullptr;
   T* unchanged_ = nullptr;
   T* boxes_ = nullptr;
+  const T* shifts_ = nullptr;
   RowRange* ranges_;
   RowRange* groups_;
   std::uint8_t* allowed_;

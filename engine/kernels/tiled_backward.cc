@@ -73,6 +73,10 @@ class TiledBackward {
     dout_ = scratch->Take<T>(kBlockRows * e_width_);
     dp_ = scratch->Take<T>(kBlockRows * kKeys);
     if (!Score::kProduct) unused_sums_.resize(D_);
+    if (p_.may_be_negligible() && call.finite) {
+      lse2_ = scratch->Take<T>(kBlockRows);
+      tile_.LeaveOutNegligible(lse2_, scratch);
+    }
     if (p_.change != nullptr)
       change_terms_ = scratch->Take<T>(static_cast<std::size_t>(call.change_size()) * kKeys);
     if (call.spoilt) {
@@ -157,6 +161,9 @@ class TiledBackward {
     if (!call_.to_scores()) {
       for (std::size_t r = 0; r < tile_.rows(); ++r) AddBias(r, nullptr);
       return;
+    }
+    for (std::size_t r = 0; lse2_ != nullptr && r < tile_.rows(); ++r) {
+      lse2_[r] = up_.lse(b_, tile_.head(r), tile_.query(r)) * static_cast<T>(kLog2E);
     }
     tile_.Compute(score_, key_panels_, wide_keys_);
     if (to_values_) {
@@ -565,7 +572,8 @@ class TiledBackward {
   ScoreTile<T> tile_;
   T scale_;
   std::size_t D_, E_, d_width_, e_width_;
-  double middle_;  // half the exponent of the number of keys
+  T* lse2_ = nullptr;  // [rows], lse as an exponent of 2
+  double middle_;      // half the exponent of the number of keys
   Index b_ = 0, g_ = 0, part_ = 0;
   T *key_panels_, *value_panels_, *keys_;  // this tile's
   T *dk_, *dv_;

@@ -25,6 +25,7 @@ struct TiledBackwardCall {
 
   // There is a mask, and a number that is NaN or infinite, perhaps in a masked pair.
   bool spoilt = false;
+  bool finite = false;  // all numbers are known to be
 
   const BiasGradient<T>* bias = nullptr;  // null: not asked for
 

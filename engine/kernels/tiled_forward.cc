@@ -45,6 +45,7 @@ class TiledForward {
         sum_(scratch->Take<T>(kBlockRows * LanesOf<T>())),
         acc_(scratch->Take<T>(kBlockRows * width_)) {
     if (Score::kCompact && (call.pack_here || call.values.spoilt != nullptr)) tile_.KeepRaw(scratch);
+    if (p_.may_be_negligible() && call.finite) tile_.LeaveOutNegligible(max_, scratch);
     if (!call.pack_here) return;
     const auto D = static_cast<std::size_t>(p_.D), E = static_cast<std::size_t>(p_.E);
     here_.key_panels = scratch->Take<T>(kKeys * D);

@@ -34,7 +34,8 @@ struct TiledForwardCall {
   // Where a tile is met by one block only, nothing is packed before: keys, values and value_panels have no
   // data, and each tile is packed where it is used.
   bool pack_here = false;
-  bool small = false;  // IsSmall, and all is wanted; with pack_here
+  bool small = false;   // IsSmall, and all is wanted; with pack_here
+  bool finite = false;  // keys and values are known to be
 
   // Where there are few blocks, each is split into parts of its keys, whose states (`state_size` numbers
   // each) are then merged.

@@ -44,6 +44,7 @@ struct AdditiveScore {
   static constexpr bool kNormed = false;
   static constexpr bool kCompact = false;
   static constexpr bool kNeverPositive = false;
+  static constexpr bool kBoxed = false;
 
   explicit AdditiveScore(const Problem<T>&) {}
 

@@ -18,6 +18,7 @@ struct OwnScore {
   static constexpr bool kCompact = false;
   static constexpr bool kNormed = false;
   static constexpr bool kNeverPositive = false;
+  static constexpr bool kBoxed = false;
 
   explicit OwnScore(const Problem<T>& p) : rows(*p.custom) {}
 

@@ -22,6 +22,7 @@ struct GaussianScore {
   static constexpr bool kNormed = false;
   static constexpr bool kCompact = false;
   static constexpr bool kNeverPositive = true;
+  static constexpr bool kBoxed = true;
 
   explicit GaussianScore(const Problem<T>& p) : GaussianScore(T(-0.5), p.shared_precision) {}
   GaussianScore(T factor_of_sum, bool shared_precision) : factor(factor_of_sum), shared(shared_precision) {}

@@ -36,6 +36,7 @@ struct ProductScore {
   static constexpr bool kProduct = true;
   static constexpr bool kCompact = false;
   static constexpr bool kNeverPositive = false;
+  static constexpr bool kBoxed = false;
 
   HWY_INLINE void Block(std::size_t rows, std::size_t vectors, const T* q, std::size_t q_stride,
                         const T* panel, std::size_t D, T* s, std::size_t stride) const {
