@@ -157,6 +157,24 @@ TEST(Contract, UnmaskedNaNShowsInItsRowsOnly) {
   }
 }
 
+// A weight of 0 does not hide what is not a number, however far away its key is.
+TEST(Contract, FarKeysThatAreNotFiniteShow) {
+  Spec spec{.B = 1, .H = 1, .G = 1, .L = 100, .S = 600, .D = 1, .E = 2, .score = TestScore::kGaussian};
+  spec.drift = 1000;
+  for (float spoilt : {kNaN, kInf}) {
+    Case<float> c(spec);
+    c.v(0, 0, 590, 0) = spoilt;
+    ASSERT_TRUE(c.Forward().ok());
+    EXPECT_TRUE(std::isnan(c.out(0, 0, 3, 0)));
+    EXPECT_TRUE(std::isfinite(c.out(0, 0, 3, 1)));
+  }
+  Case<float> c(spec);
+  c.k(0, 0, 590, 0) = kNaN;
+  c.Run();
+  EXPECT_TRUE(std::isnan(c.lse(0, 0, 3)));
+  EXPECT_TRUE(std::isnan(c.dq(0, 0, 3, 0)));
+}
+
 TEST(Contract, AMaskedKeyIsNothingToARowOfNaN) {
   for (const Normalizer& normalizer : kNormalizers) {
     for (TestScore score : {TestScore::kScaledDot, TestScore::kGaussian, TestScore::kTricube}) {

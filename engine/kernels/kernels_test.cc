@@ -128,6 +128,23 @@ TEST_P(Kernels, WidthsAroundVectorEdges) {
   }
 }
 
+// Most weights are 0, of whole tiles and groups of rows too.
+TEST_P(Kernels, NarrowGaussiansAlongALine) {
+  std::uint64_t seed = 800;
+  for (std::int64_t D : {1, 3, 17}) {
+    for (TestScore score : {TestScore::kGaussian, TestScore::kGaussianPerDimension}) {
+      for (TestMask mask : {TestMask::kNone, TestMask::kCausalBottomRight, TestMask::kKeep}) {
+        if (++seed % kEveryNth != 0) continue;
+        TestRandom r(seed);
+        Spec spec{.B = 1, .H = 1, .G = 1, .L = r.Below(90) + 1, .S = 200 + r.Below(60), .D = D};
+        spec.score = score, spec.mask = mask, spec.drift = r.Chance(0.2) ? -300 : 300;
+        spec.dropout = r.Chance(0.2) ? 0.3 : 0, spec.upstream_lse = r.Chance(0.5), spec.seed = seed;
+        CheckBothTypes(spec);
+      }
+    }
+  }
+}
+
 TEST_P(Kernels, SoftcapBiasAlibiAndDropoutTogetherAndAlone) {
   const std::vector<std::array<std::int64_t, 4>> shapes = {{0, 0, 0, 0}, {1, 0, 0, 0}, {0, 1, 0, 0},
                                                            {0, 0, 1, 0}, {0, 0, 0, 1}, {1, 1, 0, 0},

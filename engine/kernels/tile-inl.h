@@ -206,6 +206,11 @@ class ScoreTile {
     return any;
   }
 
+  // Whether no row has a key left.
+  bool empty() const {
+    return std::all_of(ranges_, ranges_ + rows(), [](const RowRange& keys) { return keys.empty(); });
+  }
+
   // The scores, -inf where the mask forbids a pair; in whole vectors around each row's range. `panel` is the
   // first of the tile's panels of keys, wide_keys as in Panels.
   template <typename Score>

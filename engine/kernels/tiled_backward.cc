@@ -166,6 +166,7 @@ class TiledBackward {
       lse2_[r] = up_.lse(b_, tile_.head(r), tile_.query(r)) * static_cast<T>(kLog2E);
     }
     tile_.Compute(score_, key_panels_, wide_keys_);
+    if (tile_.empty() && call_.bias == nullptr) return;
     if (to_values_) {
       for (std::size_t r = 0; r < tile_.rows(); ++r) {
         const T* row = RowsOf(*up_.dout, b_, tile_.head(r))[tile_.query(r)];

@@ -45,7 +45,8 @@ class TiledForward {
         sum_(scratch->Take<T>(kBlockRows * LanesOf<T>())),
         acc_(scratch->Take<T>(kBlockRows * width_)) {
     if (Score::kCompact && (call.pack_here || call.values.spoilt != nullptr)) tile_.KeepRaw(scratch);
-    if (p_.may_be_negligible() && call.finite) tile_.LeaveOutNegligible(max_, scratch);
+    nearest_first_ = p_.may_be_negligible() && call.finite;
+    if (nearest_first_) tile_.LeaveOutNegligible(max_, scratch);
     if (!call.pack_here) return;
     const auto D = static_cast<std::size_t>(p_.D), E = static_cast<std::size_t>(p_.E);
     here_.key_panels = scratch->Take<T>(kKeys * D);
@@ -59,9 +60,12 @@ class TiledForward {
     const Index part = task % call_.parts;
     Start(call_.blocks[task / call_.parts]);
     const Index tiles = CeilDiv(p_.S, kTileKeys), per_part = CeilDiv(tiles, call_.parts);
-    const Index last = std::min(p_.S, (part + 1) * per_part * kTileKeys);
-    for (Index j0 = part * per_part * kTileKeys; j0 < last; j0 += kTileKeys) {
-      if (!tile_.SetTile(j0)) continue;
+    const Index first = part * per_part, count = std::min(tiles - first, per_part);
+    // Where both are sorted, a query's nearest keys are as far along as it is; once they are known, the
+    // weights of the rest are seen to be 0.
+    const Index nearest = nearest_first_ ? tile_.query(0) * count / p_.L : 0;
+    for (Index n = 0; n < count; ++n) {
+      if (!tile_.SetTile((first + (nearest + n) % count) * kTileKeys)) continue;
       SetOperands();
       // With few dimensions there is little to compute: a group's scores are used before they leave the
       // first-level cache.
@@ -385,6 +389,7 @@ class TiledForward {
   ScoreTile<T> tile_;
   T scale_;
   bool narrow_;
+  bool nearest_first_;
   std::size_t width_;
   Operands here_;  // the memory of PackTileHere
   Operands at_;    // of the tile at hand

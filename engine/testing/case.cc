@@ -24,7 +24,8 @@ std::string Spec::Text() const {
     for (std::int64_t size : *bias_shape) text << " " << size;
   }
   text << " alibi " << alibi << " dropout " << dropout << " weights " << want_weights << " dlse "
-       << upstream_lse << " layout " << static_cast<int>(layout) << " scale " << scale << " seed " << seed;
+       << upstream_lse << " layout " << static_cast<int>(layout) << " scale " << scale << " drift " << drift
+       << " seed " << seed;
   return text.str();
 }
 
@@ -149,11 +150,21 @@ void SetMask(const Spec& s, TestRandom* random, Case<T>* c) {
 }
 
 template <typename T>
+void Drift(double drift, const Tensor<T, 4>& t) {
+  const auto& shape = t.shape();
+  for (std::int64_t n = 0; n < t.size(); n += shape[3]) {
+    const double way = static_cast<double>(n / shape[3] % shape[2]) / static_cast<double>(shape[2]);
+    t.Element(n) = static_cast<T>(static_cast<float>(t.Element(n)) + static_cast<float>(drift * way));
+  }
+}
+
+template <typename T>
 void MakeTensors(const Spec& s, TestRandom* random, Case<T>* c) {
   const std::array<std::int64_t, 4> pairs{s.B, s.H, s.L, s.S}, outs{s.B, s.H, s.L, s.E};
   const std::array<std::int64_t, 3> rows{s.B, s.H, s.L};
   c->q = random->Values<T, 4>({s.B, s.H, s.L, s.D}, s.scale).Copy(s.layout);
   c->k = random->Values<T, 4>({s.B, s.G, s.S, s.D}, s.scale).Copy(s.layout);
+  if (s.drift != 0) Drift(s.drift, c->q), Drift(s.drift, c->k);
   if (std::holds_alternative<Compact<SumType<T>>>(c->options.score)) RoundTo(16, c->q), RoundTo(16, c->k);
   c->v = random->Values<T, 4>({s.B, s.G, s.S, s.E}).Copy(s.layout);
   using Sum = SumType<T>;

@@ -57,6 +57,7 @@ struct Spec {
   bool upstream_lse = false;
   Layout layout = Layout::kContiguous;
   double scale = 1;  // of q and k
+  double drift = 0;  // of their first dimension, from the first row to the last
   std::uint64_t seed = 1;
 
   std::string Text() const;
