@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string>
 #include <utility>
 
 #include "engine/base/error.h"
 #include "nn/attend_op.h"
+#include "nn/gru_kernels.h"
 #include "nn/run_attend.h"
 
 namespace regard::nn {
@@ -121,8 +123,23 @@ MultiHeadOptions Completed(MultiHeadOptions o) {
   }
   const std::int64_t least = std::min({o.query_size, o.key_size, o.value_size});
   if (least < 1) Fail("a size of queries, keys or values", least, "1 or more");
+  if (!o.scores.empty() && static_cast<std::int64_t>(o.scores.size()) != o.num_heads) {
+    Fail("the number of scores", static_cast<std::int64_t>(o.scores.size()),
+         "0 or the " + std::to_string(o.num_heads) + " heads");
+  }
   internal::CheckedDropout(o.dropout);
   return o;
+}
+
+// The options of heads [begin, begin + count) alone.
+AttendOptions OfHeads(AttendOptions options, std::int64_t begin, std::int64_t count) {
+  for (Tensor* t : {&options.bias, &options.keep, &options.blocks}) {
+    if (t->defined() && t->dim() >= 3 && t->size(-3) > 1) *t = t->narrow(-3, begin, count);
+  }
+  if (options.alibi_slopes.defined()) options.alibi_slopes = options.alibi_slopes.narrow(0, begin, count);
+  // The engine counts the heads of each call from 0; their draws differ all the same.
+  options.seed = static_cast<std::int64_t>(DeriveSeed(options.seed, begin) >> 1);
+  return options;
 }
 
 }  // namespace
@@ -180,6 +197,12 @@ MultiHeadAttentionImpl::MultiHeadAttentionImpl(const MultiHeadOptions& options)
   out_proj = register_module(
       "out_proj", torch::nn::Linear(torch::nn::LinearOptions(o.embed_dim, o.embed_dim).bias(o.bias)));
   if (o.bias) torch::nn::init::zeros_(out_proj->bias);
+  const auto additive = std::count(o.scores.begin(), o.scores.end(), ScoreKind::kAdditive);
+  if (additive > 0) {  // drawn as a linear layer's would be
+    const double bound = 1 / std::sqrt(static_cast<double>(head_dim_));
+    additive_weight =
+        register_parameter("additive_weight", torch::empty({additive, head_dim_}).uniform_(-bound, bound));
+  }
 }
 
 std::int64_t MultiHeadAttentionImpl::Rows(Part part) const {
@@ -208,13 +231,43 @@ void MultiHeadAttentionImpl::ForTraining(AttendOptions* options) const {
   if (options->seed == 0) options->seed = internal::DrawSeed();
 }
 
+AttendResult MultiHeadAttentionImpl::AttendHeads(const Tensor& queries, const KeyValues& memory,
+                                                 const AttendOptions& options) const {
+  const std::vector<ScoreKind>& scores = options_.scores;
+  if (scores.empty()) return Attend(queries, memory.keys, memory.values, options);
+  const std::int64_t heads = options_.num_heads, group = heads / options_.num_key_heads;
+  std::vector<Tensor> out, weights;
+  for (std::int64_t begin = 0, end = 0, additive = 0; begin < heads; begin = end) {
+    while (end < heads && scores[end] == scores[begin]) ++end;
+    AttendOptions own = OfHeads(options, begin, end - begin);
+    own.score = scores[begin];
+    if (own.score == ScoreKind::kAdditive) {
+      own.additive_weight = additive_weight.narrow(0, additive, end - begin);
+      additive += end - begin;
+    }
+    const auto keys_of = [&](const Tensor& x) {  // a run may begin or end within a group
+      if (group == 1) return x.narrow(1, begin, end - begin);
+      return x.index_select(1,
+                            torch::arange(begin, end, x.options().dtype(torch::kLong)).floor_divide(group));
+    };
+    const AttendResult run =
+        Attend(queries.narrow(1, begin, end - begin), keys_of(memory.keys), keys_of(memory.values), own);
+    out.push_back(run.out);
+    weights.push_back(run.weights);
+  }
+  AttendResult result;
+  result.out = torch::cat(out, 1);
+  if (options.return_weights) result.weights = torch::cat(weights, 1);
+  return result;
+}
+
 Context MultiHeadAttentionImpl::SelfHeads(const Tensor& x, AttendOptions options, KeyValueCache* cache) {
   if (!packed_) throw Error("self-attention of a module with queries, keys and values of several sizes");
   ExpectWidth("x", x, options_.query_size);
   ForTraining(&options);
   const Tensor qkv = torch::linear(x, in_proj_weight, in_proj_bias);
   const PackedHeads heads{options_.num_heads, options_.num_key_heads};
-  if (cache == nullptr && PackedAttend::Can(qkv, options)) {
+  if (cache == nullptr && options_.scores.empty() && PackedAttend::Can(qkv, options)) {
     try {
       return {PackedAttend::Run(qkv, heads, options), Tensor()};
     } catch (const c10::Error& error) {
@@ -223,7 +276,7 @@ Context MultiHeadAttentionImpl::SelfHeads(const Tensor& x, AttendOptions options
   }
   const auto [q, k, v] = heads.Split(qkv);
   const KeyValues memory = cache == nullptr ? KeyValues{k, v} : cache->Append(k, v);
-  const AttendResult result = Attend(q, memory.keys, memory.values, options);
+  const AttendResult result = AttendHeads(q, memory, options);
   return {result.out.transpose(1, 2).flatten(2), result.weights};
 }
 
@@ -231,7 +284,7 @@ Context MultiHeadAttentionImpl::HeadsOf(const Tensor& queries, const KeyValues& 
                                         AttendOptions options) {
   ExpectWidth("queries", queries, options_.query_size);
   ForTraining(&options);
-  const AttendResult result = Attend(Heads(Project(queries, kQuery)), memory.keys, memory.values, options);
+  const AttendResult result = AttendHeads(Heads(Project(queries, kQuery)), memory, options);
   return {result.out.transpose(1, 2).flatten(2), result.weights};
 }
 

@@ -5,6 +5,7 @@
 #include <torch/torch.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "nn/attend.h"
 #include "nn/modules.h"
@@ -41,6 +42,8 @@ struct MultiHeadOptions {
   std::int64_t query_size = 0, key_size = 0, value_size = 0;  // 0: embed_dim
   bool bias = true;                                           // of all four projections
   double dropout = 0;                                         // of the weights, while training
+  // The score of each of the H heads; empty: all have that of the call.
+  std::vector<ScoreKind> scores{};
 };
 
 // H attentions side by side, each over its own projections:
@@ -50,6 +53,11 @@ struct MultiHeadOptions {
 // Names and layout of the weights are those of torch::nn::MultiheadAttention: with one size for queries, keys
 // and values in_proj_weight [(H + 2G) D, size], the rows of q, k and v in turn; with several sizes
 // q_proj_weight, k_proj_weight and v_proj_weight; in_proj_bias [(H + 2G) D]; out_proj.weight, out_proj.bias.
+//
+// With options.scores heads of several scores stand side by side (Britz et al. 2017, "Massive exploration of
+// neural machine translation architectures", compares additive and dot scores). The A additive heads have
+// additive_weight [A, D] of the module; a scale or a precision is the call's, whose own score and
+// additive_weight are then not used.
 //
 // Each call takes any score, mask, bias or normaliser as AttendOptions, sizes as for [B, H, L, S] attention.
 // While training, the dropout is the module's and the mask is drawn from options.seed; 0: from torch's
@@ -87,6 +95,7 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
   torch::Tensor q_proj_weight, k_proj_weight, v_proj_weight;  //
   torch::Tensor in_proj_bias;                                 // undefined without bias
   torch::nn::Linear out_proj{nullptr};
+  torch::Tensor additive_weight;  // undefined without additive heads in options.scores
 
  private:
   // Rows of the projections of q, k and v; their weight and bias.
@@ -95,6 +104,9 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
   std::int64_t Rows(Part part) const;
   torch::Tensor Heads(const torch::Tensor& projected) const;
   void ForTraining(AttendOptions* options) const;
+  // Attend; with scores, a call for each run of heads that have the same.
+  AttendResult AttendHeads(const torch::Tensor& queries, const KeyValues& memory,
+                           const AttendOptions& options) const;
 
   MultiHeadOptions options_;
   std::int64_t head_dim_ = 0;

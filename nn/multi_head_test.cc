@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
 #include "engine/base/error.h"
@@ -94,6 +95,80 @@ TEST(MultiHead, AnyScoreIsTheOperatorsOnItsHeads) {
   EXPECT_GT(w.grad().abs().min().item<double>(), 0);
 }
 
+// Rows of a projection that are head h's, of heads of width D each.
+Tensor HeadRows(const Tensor& weight, std::int64_t first, std::int64_t h, std::int64_t width) {
+  return weight.narrow(0, (first + h) * width, width);
+}
+
+TEST(MultiHead, HeadsOfSeveralScoresAreSeparateAttentions) {
+  torch::manual_seed(6);
+  const std::int64_t width = 3;
+  const std::vector<ScoreKind> scores = {ScoreKind::kScaledDot, ScoreKind::kAdditive, ScoreKind::kAdditive,
+                                         ScoreKind::kScaledDot};
+  for (const std::int64_t key_heads : {4, 2, 1}) {
+    MultiHeadAttention attention(MultiHeadOptions{
+        .embed_dim = 12, .num_heads = 4, .num_key_heads = key_heads, .bias = false, .scores = scores});
+    EXPECT_EQ(attention->additive_weight.sizes(), at::IntArrayRef({2, width}));
+    const Tensor x = torch::randn({2, 5, 12}, torch::requires_grad()), lengths = torch::tensor({5, 3});
+    const Tensor bias = torch::randn({4, 5, 5});
+    const Context got = attention->SelfAttend(x, {.lengths = lengths, .return_weights = true});
+    const Tensor with_bias = attention->SelfAttend(x, {.bias = bias}).context;
+
+    std::vector<Tensor> contexts, weights, biased;
+    for (std::int64_t h = 0; h < 4; ++h) {
+      const std::int64_t g = h / (4 / key_heads);
+      const Tensor& all = attention->in_proj_weight;
+      const Tensor w_q = HeadRows(all, 0, h, width), w_k = HeadRows(all, 4, g, width),
+                   v = torch::linear(x, HeadRows(all, 4 + key_heads, g, width));
+      Tensor s;  // [2, 5, 5]
+      if (scores[h] == ScoreKind::kAdditive) {
+        const Tensor sum = torch::linear(x, w_q).unsqueeze(2) + torch::linear(x, w_k).unsqueeze(1);
+        s = sum.tanh().matmul(attention->additive_weight[h - 1]);
+      } else {
+        s = torch::linear(x, w_q).matmul(torch::linear(x, w_k).transpose(1, 2)) / std::sqrt(3.0);
+      }
+      const Tensor p = MaskedSoftmax(s, lengths);
+      contexts.push_back(p.matmul(v));
+      weights.push_back(p);
+      biased.push_back(torch::softmax(s + bias[h], -1).matmul(v));
+    }
+    const Tensor expected = attention->out_proj(torch::cat(contexts, -1));
+    ExpectNear(got.context, expected);
+    ExpectNear(got.weights, torch::stack(weights, 1));
+    ExpectNear(with_bias, attention->out_proj(torch::cat(biased, -1)));
+    std::vector<Tensor> leaves = attention->parameters();
+    leaves.push_back(x);
+    const Tensor d = torch::randn_like(expected);
+    const auto a = torch::autograd::grad({got.context}, leaves, {d}),
+               b = torch::autograd::grad({expected}, leaves, {d});
+    for (std::size_t i = 0; i < a.size(); ++i) ExpectNear(a[i], b[i], 1e-5);
+  }
+}
+
+TEST(MultiHead, HeadsOfSeveralScoresDropApartAndUseTheCache) {
+  torch::manual_seed(7);
+  MultiHeadAttention attention(MultiHeadOptions{.embed_dim = 4,
+                                                .num_heads = 2,
+                                                .dropout = 0.5,
+                                                .scores = {ScoreKind::kScaledDot, ScoreKind::kAdditive}});
+  {
+    torch::NoGradGuard no_grad;
+    attention->in_proj_weight.narrow(0, 0, 8).zero_();  // both heads: equal weights
+    attention->in_proj_weight.narrow(0, 10, 2).copy_(attention->in_proj_weight.narrow(0, 8, 2));
+  }
+  const Tensor x = torch::randn({3, 9, 4});
+  const Tensor heads = attention->SelfHeads(x, {.seed = 5}, nullptr).context;
+  EXPECT_TRUE(heads.equal(attention->SelfHeads(x, {.seed = 5}, nullptr).context));
+  EXPECT_FALSE(heads.narrow(2, 0, 2).allclose(heads.narrow(2, 2, 2)));
+  attention->eval();
+  KeyValueCache cache;
+  const AttendOptions causal{.corner = Corner::kBottomRight, .causal = true};
+  const Tensor first = attention->SelfAttend(x.narrow(1, 0, 7), causal, &cache).context,
+               second = attention->SelfAttend(x.narrow(1, 7, 2), causal, &cache).context;
+  ExpectNear(torch::cat({first, second}, 1), attention->SelfAttend(x, {.causal = true}).context);
+}
+
+// Text case 13.
 TEST(MultiHead, ACacheGivesWhatOnePassGives) {
   torch::manual_seed(4);
   torch::NoGradGuard no_grad;
@@ -139,6 +214,8 @@ TEST(MultiHead, SizesThatDoNotFitAreNamed) {
               ThrowsMessage<Error>(HasSubstr("embed_dim is 10; expected a multiple of the 4 heads")));
   EXPECT_THAT([&] { make({.embed_dim = 12, .num_heads = 4, .num_key_heads = 3}); },
               ThrowsMessage<Error>(HasSubstr("num_key_heads is 3; expected a divisor of the 4 heads")));
+  EXPECT_THAT([&] { make({.embed_dim = 12, .num_heads = 4, .scores = {ScoreKind::kDot}}); },
+              ThrowsMessage<Error>(HasSubstr("the number of scores is 1; expected 0 or the 4 heads")));
   EXPECT_THAT([&] { make({.embed_dim = 12, .num_heads = 4, .dropout = 1}); },
               ThrowsMessage<Error>(HasSubstr("dropout is 1")));
   MultiHeadAttention attention(MultiHeadOptions{.embed_dim = 8, .num_heads = 2, .key_size = 4});

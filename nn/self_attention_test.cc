@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "engine/base/error.h"
+#include "nn/multi_head.h"
 
 namespace regard::nn {
 namespace {
@@ -140,6 +141,44 @@ TEST(SideBySideHeads, EqualOneCallWithAHeadDimension) {
   EXPECT_TRUE(torch::allclose(mine.weights, whole.weights, 1e-5, 1e-6));
   EXPECT_TRUE(torch::allclose(mine.context, apart->out_layer(whole.out.transpose(1, 2).reshape({2, 7, 12})),
                               1e-4, 1e-6));
+}
+
+TEST(SideBySideHeads, EqualTheCombinedMultiHeadFormOfTheSameWeights) {
+  torch::manual_seed(7);
+  for (const bool bias : {false, true}) {
+    SideBySideHeads apart(3, SelfAttentionOptions{.input_size = 8,
+                                                  .output_size = 4,
+                                                  .bias = bias,
+                                                  .causal = true,
+                                                  .context_length = 9,
+                                                  .projection_size = 12});
+    MultiHeadAttention combined(
+        MultiHeadOptions{.embed_dim = 12, .num_heads = 3, .query_size = 8, .key_size = 8, .value_size = 8});
+    {
+      const torch::NoGradGuard no_grad;
+      for (std::int64_t h = 0; h < 3; ++h) {
+        const torch::nn::Linear parts[] = {apart->heads[h]->q_layer, apart->heads[h]->k_layer,
+                                           apart->heads[h]->v_layer};
+        for (std::int64_t part = 0; part < 3; ++part) {
+          const std::int64_t row = part * 12 + h * 4;
+          combined->in_proj_weight.narrow(0, row, 4).copy_(parts[part]->weight);
+          if (bias) combined->in_proj_bias.narrow(0, row, 4).copy_(parts[part]->bias);
+        }
+      }
+      combined->out_proj->weight.copy_(apart->out_layer->weight);
+      combined->out_proj->bias.copy_(apart->out_layer->bias);
+    }
+    const Tensor x = torch::randn({2, 9, 8}, torch::requires_grad()), d = torch::randn({2, 9, 12});
+    const Context one = apart->forward(x, {}, true);
+    const Context all = combined->SelfAttend(x, {.causal = true, .return_weights = true});
+    EXPECT_LT((one.weights - all.weights).abs().max().item<double>(), 1e-6);
+    EXPECT_LT((one.context - all.context).abs().max().item<double>(), 2e-6);
+    const Tensor fused = combined->SelfAttend(x, {.causal = true}).context;  // the path without weights
+    EXPECT_LT((one.context - fused).abs().max().item<double>(), 2e-6);
+    const Tensor dx = torch::autograd::grad({one.context}, {x}, {d})[0],
+                 dx_fused = torch::autograd::grad({fused}, {x}, {d})[0];
+    EXPECT_LT((dx - dx_fused).abs().max().item<double>(), 1e-5);
+  }
 }
 
 }  // namespace
