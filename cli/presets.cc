@@ -37,6 +37,7 @@ const std::vector<Preset>& Presets() {
                                              {"--heads", "4"},
                                              {"--layers", "2"},
                                              {"--norm", "post"},
+                                             {"--embedding-init", "unit"},
                                              {"--dropout", "0.1"},
                                              {"--embedding-dropout", "0.1"},
                                              {"--batch-size", "64"},

@@ -40,7 +40,7 @@ struct PairsOptions {
   std::int64_t embed_dim = 128, hidden_dim = 256, layers = 1, heads = 4, ffn_dim = 0;
   double dropout = 0.1, embedding_dropout = 0, readout_dropout = 0;
   bool bidirectional = false, tied = false, shared = false;
-  std::string readout = "state", norm = "pre", activation = "relu";
+  std::string readout = "state", norm = "pre", activation = "relu", embedding_init = "scaled";
 
   std::int64_t batch_size = 64, batch_tokens = 0;
   double label_smoothing = 0;
@@ -48,7 +48,7 @@ struct PairsOptions {
   LoopOptions loop;
 };
 
-const std::vector<std::string> kTokenizers{"word", "characters", "sentencepiece", "bpe"};
+const std::vector<std::string> kTokenizers{"word", "characters", "bytes", "sentencepiece", "bpe"};
 
 data::TokenizerOptions MakeTokenizer(const PairsOptions& o, const std::string& name,
                                      const std::string& language) {
@@ -88,6 +88,7 @@ nlohmann::json MakeModel(const PairsOptions& o) {
                   {"ffn_dim", o.ffn_dim > 0 ? o.ffn_dim : 4 * o.hidden_dim},
                   {"norm", o.norm},
                   {"activation", o.activation},
+                  {"embedding_init", o.embedding_init},
                   {"shared", o.shared}});
   }
   return model;
@@ -121,7 +122,7 @@ TrainingSpec MakeSpec(const PairsOptions& o) {
 const std::vector<std::pair<std::string, std::string>> kOfOneModel{
     {"--embed-dim", kBahdanau},       {"--bidirectional", kBahdanau}, {"--readout", kBahdanau},
     {"--readout-dropout", kBahdanau}, {"--heads", kTransformer},      {"--ffn-dim", kTransformer},
-    {"--norm", kTransformer},         {"--activation", kTransformer}};
+    {"--norm", kTransformer},         {"--activation", kTransformer}, {"--embedding-init", kTransformer}};
 
 void CheckModel(const PairsOptions& o, const std::vector<std::string>& given) {
   for (const auto& [option, model] : kOfOneModel) {
@@ -132,6 +133,9 @@ void CheckModel(const PairsOptions& o, const std::vector<std::string>& given) {
   if (o.model == kTransformer && o.hidden_dim % o.heads != 0)
     throw UsageError(
         fmt::format("--hidden-dim {}: expected a multiple of the {} heads", o.hidden_dim, o.heads));
+  const auto changes_case = [](const std::string& name) { return name == "word" || name == "characters"; };
+  if (o.lower_case && !changes_case(o.tokenizer) && !changes_case(o.target_tokenizer))
+    throw UsageError(fmt::format("--lower-case: the tokenizer {} takes text as it is", o.tokenizer));
   if (o.shared && !o.target_tokenizer.empty() && o.target_tokenizer != o.tokenizer)
     throw UsageError("--shared-vocab and --target-tokenizer exclude each other");
 }
@@ -251,6 +255,10 @@ void AddModelOptions(CLI::App& command, PairsOptions& o) {
             "Normalise what each part of a layer gives, as first published, or what it takes")
       ->group(transformer);
   AddChoice(command, "--activation", o.activation, {"relu", "gelu"}, "Of the feed-forward networks")
+      ->group(transformer);
+  AddChoice(
+      command, "--embedding-init", o.embedding_init, {"scaled", "unit"},
+      "Fresh embeddings, before they are multiplied by the root of the width: with variance 1 / width, or 1")
       ->group(transformer);
 }
 

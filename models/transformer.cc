@@ -54,6 +54,7 @@ TransformerConfig TransformerConfig::Read(const nlohmann::json& config) {
   c.pre_norm = read.Choice("norm", {"post", "pre"}, "post") == "pre";
   c.activation = read.Choice("activation", {"relu", "gelu"}, "relu") == "relu" ? nn::Activation::kRelu
                                                                                : nn::Activation::kGelu;
+  c.unit_embeddings = read.Choice("embedding_init", {"scaled", "unit"}, "scaled") == "unit";
   c.tied = read.Boolean("tied", false);
   c.shared = read.Boolean("shared", false);
   c.max_source = read.Integer("max_source", 1);
@@ -71,7 +72,7 @@ TransformerConfig TransformerConfig::Read(const nlohmann::json& config) {
 
 Transformer::Transformer(const nlohmann::json& config) : config_(TransformerConfig::Read(config)) {
   const auto& c = config_;
-  const double deviation = 1 / std::sqrt(static_cast<double>(c.hidden_dim));
+  const double deviation = c.unit_embeddings ? 1 : 1 / std::sqrt(static_cast<double>(c.hidden_dim));
   const auto embedding = [&](const std::string& name, std::int64_t size) {
     auto module = register_module(name, torch::nn::Embedding(size, c.hidden_dim));
     torch::nn::init::normal_(module->weight, 0, deviation);
@@ -130,6 +131,7 @@ nlohmann::json Transformer::config() const {
           {"embedding_dropout", c.embedding_dropout},
           {"norm", c.pre_norm ? "pre" : "post"},
           {"activation", c.activation == nn::Activation::kRelu ? "relu" : "gelu"},
+          {"embedding_init", c.unit_embeddings ? "unit" : "scaled"},
           {"tied", c.tied},
           {"shared", c.shared},
           {"max_source", c.max_source},

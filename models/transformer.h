@@ -26,7 +26,10 @@ struct TransformerConfig {
   double embedding_dropout = 0;                // on the embeddings with their positions; absent: as dropout
   bool pre_norm = false;  // "norm": "post" (as published) or "pre", with one more norm at either end
   nn::Activation activation = nn::Activation::kRelu;  // "activation": "relu" or "gelu"
-  bool tied = false;                                  // the output's weight is the target embedding
+  // Fresh embeddings: "embedding_init": "scaled", N(0, 1 / d), or "unit", N(0, 1), which sqrt(d) then makes
+  // outweigh the positions.
+  bool unit_embeddings = false;
+  bool tied = false;    // the output's weight is the target embedding
   bool shared = false;  // the target embedding is the source embedding; needs vocabularies of one size
   // Tokens, kEos included. Nothing in the model depends on the source's; the target's is the limit of
   // Translate.
@@ -44,8 +47,8 @@ struct TransformerConfig {
 // (with "pre"), output_weight [target_vocab, d] (unless tied), output_bias [target_vocab].
 class Transformer : public TranslationModel {
  public:
-  // Embeddings from N(0, 1 / d), all other matrices Xavier uniform, those of queries, keys and values each on
-  // its own.
+  // Embeddings as "embedding_init" says, all other matrices Xavier uniform, those of queries, keys and values
+  // each on its own.
   explicit Transformer(const nlohmann::json& config);
 
   nlohmann::json config() const override;

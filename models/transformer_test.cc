@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/base/error.h"
+#include "models/transformer_inference.h"
 
 namespace regard::models {
 namespace {
@@ -51,6 +52,42 @@ TEST(Transformer, LogProbabilityHasTheSameBitsInAnyBatch) {
   }
 }
 
+// Decoder layers, as trained and as translation uses them: with a cache what one pass gives (text case 13).
+TEST(Transformer, DecoderTokensFedInPiecesOrOneByOneGiveWhatOnePassGives) {
+  torch::manual_seed(4);
+  torch::NoGradGuard no_grad;
+  for (const bool pre_norm : {true, false}) {
+    nn::TransformerLayer layer(nn::TransformerLayerOptions{
+        .embed_dim = 16, .num_heads = 4, .memory_size = 16, .pre_norm = pre_norm});
+    layer->eval();
+    InferenceLayer inference(layer, pre_norm, nn::Activation::kGelu);
+    const Tensor x = torch::randn({3, 16, 16}), memory = torch::randn({3, 5, 16});
+    const Tensor lengths = torch::tensor({5, 2, 0});
+    const nn::KeyValues projected = layer->ProjectMemory(memory), again = inference.ProjectMemory(memory);
+    nn::LayerCall call{.self = {.corner = Corner::kBottomRight, .causal = true},
+                       .cross = {.lengths = lengths},
+                       .memory = &projected};
+    InferenceLayer::Call inference_call{.self = call.self, .memory = &again, .memory_lengths = lengths};
+    const Tensor whole = layer(x, call).x;
+    EXPECT_TRUE(torch::allclose(inference(x, inference_call), whole, 0, 1e-5));
+    for (const std::vector<std::int64_t>& pieces :
+         {std::vector<std::int64_t>{7, 9}, std::vector<std::int64_t>(16, 1)}) {
+      nn::KeyValueCache cache, inference_cache;
+      call.cache = &cache;
+      inference_call.cache = &inference_cache;
+      std::vector<Tensor> out, inference_out;
+      std::int64_t begin = 0;
+      for (const std::int64_t length : pieces) {
+        out.push_back(layer(x.narrow(1, begin, length), call).x);
+        inference_out.push_back(inference(x.narrow(1, begin, length), inference_call));
+        begin += length;
+      }
+      EXPECT_TRUE(torch::allclose(torch::cat(out, 1), whole, 0, 1e-5));
+      EXPECT_TRUE(torch::allclose(torch::cat(inference_out, 1), whole, 0, 1e-5));
+    }
+  }
+}
+
 // Shared and tied embeddings are one weight, which the loss reaches from all its uses.
 TEST(Transformer, EmbeddingsAreSharedAndTied) {
   const auto names = [](bool shared, bool tied) {
@@ -76,6 +113,19 @@ TEST(Transformer, TranslationsMayBeLongerThanAnyTarget) {
   const auto found = model->Translate(Tokens({5, kEos}), torch::tensor({2}, torch::kInt64), options)[0];
   EXPECT_LE(found.tokens.size(), 150U);
   EXPECT_TRUE(std::isfinite(found.log_prob));
+}
+
+TEST(Transformer, FreshEmbeddingsHaveTheDeviationAskedFor) {
+  torch::manual_seed(5);
+  json config = Config();
+  config.update({{"source_vocab", 2000}, {"target_vocab", 1000}});
+  for (const auto& [init, deviation] : {std::pair{"scaled", 0.25}, {"unit", 1.0}}) {
+    config["embedding_init"] = init;
+    const auto weights = MakeTranslationModel(config)->named_parameters();
+    for (const char* name : {"source_embedding.weight", "target_embedding.weight"}) {
+      EXPECT_NEAR(weights[name].std().item<double>(), deviation, deviation / 50) << name;
+    }
+  }
 }
 
 TEST(Transformer, WrongEntriesAreNamed) {

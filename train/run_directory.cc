@@ -215,7 +215,8 @@ std::string RunDirectory::KindOf(const std::string& path) {
   return config["kind"];
 }
 
-RunDirectory RunDirectory::Open(const std::string& path, const std::string& kind) {
+RunDirectory RunDirectory::Open(const std::string& path, const std::string& kind,
+                                std::initializer_list<const char*> objects) {
   RunDirectory run(Normalised(path));
   std::error_code code;
   if (!fs::exists(run.path_, code)) throw Error(fmt::format("{}: there is no such run directory", run.path_));
@@ -240,6 +241,11 @@ RunDirectory RunDirectory::Open(const std::string& path, const std::string& kind
   const nlohmann::json found = run.config_.value("kind", nlohmann::json());
   if (found != kind) {
     throw Error(fmt::format("{}: a run of kind {}, expected \"{}\"", run.path_, found.dump(), kind));
+  }
+  for (const char* entry : objects) {
+    if (!run.config_.value(entry, nlohmann::json()).is_object()) {
+      throw Error(fmt::format("{}: \"{}\" is missing or no object", name, entry));
+    }
   }
   const nlohmann::json files = run.config_.value("files", nlohmann::json::object());
   for (const auto& [file, checksum] : files.items()) {

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <fstream>
 #include <functional>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -44,9 +45,10 @@ class RunDirectory {
   // What Create would refuse, before any long preparation: the same errors.
   static void CheckVacant(const std::string& path, bool force);
 
-  // Opens a run. Throws regard::Error when it is missing, no run, cut short, of another format or kind, or
-  // when a file differs from its checksum.
-  static RunDirectory Open(const std::string& path, const std::string& kind);
+  // Opens a run. Throws regard::Error when it is missing, no run, cut short, of another format or kind, when
+  // a file differs from its checksum, or an entry of config.json that is named in `objects` is no object.
+  static RunDirectory Open(const std::string& path, const std::string& kind,
+                           std::initializer_list<const char*> objects = {});
 
   // What kind of run is there. Throws regard::Error when there is none.
   static std::string KindOf(const std::string& path);

@@ -41,14 +41,8 @@ TextRun TextRun::Create(const std::string& path, const TextSetup& setup, bool fo
 }
 
 TextRun TextRun::Load(const std::string& path) {
-  TextRun run(RunDirectory::Open(path, kKind));
+  TextRun run(RunDirectory::Open(path, kKind, {"model", "training"}));
   const nlohmann::json& config = run.directory_.config();
-  for (const char* name : {"model", "training"}) {
-    if (!config.contains(name) || !config[name].is_object()) {
-      throw Error(
-          fmt::format("{}: \"{}\" is missing or no object", run.directory_.File("config.json"), name));
-    }
-  }
   run.tokenizer_ = data::Tokenizer::Load(run.directory_.path(), kTokenizer);
   ExpectVocabulary(run.directory_.path(), run.tokenizer_->size(), config["model"]);
   run.model_ = models::MakeLanguageModel(config["model"]);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "data/unicode.h"
 #include "engine/base/error.h"
 
 namespace regard::train {
@@ -13,6 +14,14 @@ namespace {
 constexpr char kKind[] = "translation", kSource[] = "source", kTarget[] = "target";
 
 bool IsBlank(const std::string& line) { return line.find_first_not_of(" \t\r\v\f") == std::string::npos; }
+
+// Tokens that are bytes can make anything: a line stays one line, and UTF-8.
+std::string AsLine(const std::string& text) {
+  std::string line = data::ReplaceInvalidUtf8(text);
+  std::replace_if(
+      line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  return line;
+}
 
 std::int64_t Entry(const nlohmann::json& config, const char* name, const std::string& origin) {
   const auto found = config.find(name);
@@ -50,14 +59,9 @@ TranslationRun TranslationRun::Create(const std::string& path, const Translation
 }
 
 TranslationRun TranslationRun::Load(const std::string& path) {
-  TranslationRun run(RunDirectory::Open(path, kKind));
+  TranslationRun run(RunDirectory::Open(path, kKind, {"model", "training"}));
   const nlohmann::json& config = run.directory_.config();
   const std::string origin = run.directory_.File("config.json");
-  for (const char* name : {"model", "training"}) {
-    if (!config.contains(name) || !config[name].is_object()) {
-      throw Error(fmt::format("{}: \"{}\" is missing or no object", origin, name));
-    }
-  }
   run.max_source_ = Entry(config, "max_source", origin);
   run.max_target_ = Entry(config, "max_target", origin);
   run.source_ = data::Tokenizer::Load(run.directory_.path(), kSource);
@@ -115,7 +119,7 @@ Translations TranslationRun::Translate(const std::vector<std::string>& lines,
     std::vector<models::Hypothesis> found = model_->Translate(input.source, input.lengths, options.decode);
     for (std::size_t k = 0; k < batch.size(); ++k) {
       Translation& line = result.lines[positions[static_cast<std::size_t>(batch[k])]];
-      line.text = target_->Decode(found[k].tokens);
+      line.text = AsLine(target_->Decode(found[k].tokens));
       line.ended = found[k].ended;
       line.log_prob = found[k].log_prob;
       line.target_pieces = target_->PieceTexts(found[k].tokens);

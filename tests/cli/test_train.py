@@ -47,6 +47,7 @@ def test_missing_data_and_folders_are_named(tmp_path):
     assert "gone.txt" in fail(1, "train", "pairs", tmp_path / "gone.txt", tmp_path / "g.txt", "-o", tmp_path / "run")
 
 
+# Text case 10.
 def test_lines_with_one_column_are_skipped_counted_and_said(tmp_path):
     data = tmp_path / "some.tsv"
     data.write_text("go .\tva !\tCC-BY\nalone\nrun !\tcours !\n\tempty\n")
@@ -66,6 +67,7 @@ def test_two_parallel_files(tmp_path):
     assert "2" in message and "1" in message and "fr.txt" in message
 
 
+# Text case 5.
 def test_600_lines_asked_are_600(tmp_path):
     data = write_pairs(tmp_path / "many.tsv", [(f"word {n}", f"mot {n}") for n in range(601)])
     process = train(data, tmp_path / "run", "--limit", "600", "--max-steps", "1")
@@ -166,6 +168,7 @@ def started(lesson, run):
     return process
 
 
+# Text case 18.
 def test_ctrl_c_saves_and_resume_goes_on_bit_for_bit(lesson, tmp_path):
     process = started(lesson, tmp_path / "run")
     time.sleep(0.5)
@@ -200,6 +203,7 @@ def test_resume_needs_the_same_data_and_settings(lesson, tmp_path):
     assert "nowhere" in fail(1, "train", "pairs", "-o", tmp_path / "nowhere", "--resume")
 
 
+# Text case 6.
 def test_a_source_longer_than_the_model_is_shortened_with_one_warning(lesson, tmp_path):
     data = write_pairs(tmp_path / "long.tsv", LESSON + [("a b c d e f g h i j k l", "x")])
     process = train(data, tmp_path / "run", "--max-source", "10", "--epochs", "1", "--splitting", "spaces")
@@ -216,11 +220,24 @@ def test_validation_keeps_a_source_on_one_side(tmp_path):
     assert "best" in process.stderr
 
 
-@pytest.mark.parametrize("tokenizer", ["word", "characters", "sentencepiece", "bpe"])
+@pytest.mark.parametrize("tokenizer", ["word", "characters", "bytes", "sentencepiece", "bpe"])
 def test_every_tokenizer(lesson, tmp_path, tokenizer):
     run = tmp_path / "run"
     train(lesson, run, "--tokenizer", tokenizer, "--vocab-size", "60", "--epochs", "1")
     assert succeed("translate", run, data="go .\nhe's calm .\n").stdout.count("\n") == 2
+
+
+def test_bytes_are_learnt_and_give_one_line_each(lesson, tmp_path):
+    run, options = tmp_path / "run", ["--tokenizer", "bytes", *TINY, "--valid-fraction", "0"]
+    succeed("train", "pairs", lesson, "-o", run, *options, "--hidden-dim", "64", "--learning-rate", ".01", "--epochs", "150")
+    lines = "".join(f"{source}\n" for source, _ in LESSON)
+    assert succeed("translate", run, data=lines).stdout == "".join(f"{target}\n" for _, target in LESSON)
+    fresh = tmp_path / "fresh"  # any byte may come
+    succeed("train", "pairs", lesson, "-o", fresh, *options, "--max-steps", "1")
+    out = succeed("translate", fresh, "--beam", "4", data=lines + "\U0001f642\n" * 50).stdout
+    assert out.count("\n") == len(LESSON) + 50
+    message = fail(2, "train", "pairs", lesson, "-o", fresh, "--force", *options, "--lower-case")
+    assert "--lower-case" in message and "bytes" in message
 
 
 def test_the_published_setting(lesson, tmp_path):
