@@ -91,6 +91,7 @@ TEST(Batches, WithoutALimitIsAnError) {
   EXPECT_THROW(MakeBatches({1}, {.batch_size = -1}), UsageError);
 }
 
+// Text case 6.
 TEST(Truncation, KeepsTheEndMarkAndCounts) {
   std::vector<Numbers> sources = {{4, 5, 6, 7, 2}, {4, 5, 2}, {4, 5, 6, 2}, {2}};
   const Truncation result = Truncate(sources, 3);

@@ -19,6 +19,7 @@ TEST(SentenceBleu, PublishedValues) {
   EXPECT_EQ(SentenceBleu("il court .", "il est calme .", 2), 0);
 }
 
+// Text cases 2, 3 and 4.
 TEST(SentenceBleu, ShortAndEmpty) {
   EXPECT_NEAR(SentenceBleu(".", "il est calme .", 2), .050, .0005);
   EXPECT_EQ(SentenceBleu("yes", "no", 2), 0);
@@ -39,6 +40,7 @@ TEST(CorpusBleu, PublishedValue) {
             "BLEU = 42.73 80.0/50.0/33.3/25.0 (BP = 1.000 ratio = 1.000 hyp_len = 5 ref_len = 5)");
 }
 
+// Text case 3.
 TEST(CorpusBleu, EmptyHypothesisKeepsItsLine) {
   const BleuScore all = CorpusBleu({"a b c d", ""}, {{"a b c d"}, {"e f g h"}});
   EXPECT_EQ(all.hypothesis_length, 4);

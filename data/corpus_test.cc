@@ -24,6 +24,7 @@ std::unique_ptr<Tokenizer> Build(TokenizerKind kind, const std::vector<std::stri
 
 class CorpusFile : public TestFolder {};
 
+// Text case 9.
 TEST_F(CorpusFile, OnlyLfAndCrLfEndALine) {
   const std::string kept = "a\u2028b\u0085c\fd";
   EXPECT_EQ(ReadText(Write("t", "\xEF\xBB\xBF" + kept + "\r\nx\ry\n\n")), kept + "\nx y\n\n");
@@ -31,6 +32,7 @@ TEST_F(CorpusFile, OnlyLfAndCrLfEndALine) {
   EXPECT_EQ(ReadText(Write("t", "a\r\n"), {.raw = true}), "a\r\n");
 }
 
+// Text case 11.
 TEST_F(CorpusFile, NotUtf8IsAnErrorWithTheByteOffsetOrReplaced) {
   const std::string path = Write("t", "good\nb\xFF\xE9z\n");
   EXPECT_THAT(ErrorOf([&] { ReadText(path); }),
@@ -110,6 +112,7 @@ TEST(TextEncoding, CharactersThatTheTokensPredict) {
   EXPECT_EQ(tokens.unknown, 2);
 }
 
+// Text case 17.
 TEST(Prompt, AnUnknownCharacterIsNamedWithItsPosition) {
   const auto tokenizer = Build(TokenizerKind::kCharacters, {"abcé"});
   EXPECT_EQ(EncodePrompt(*tokenizer, "cab"), tokenizer->Encode("cab"));
@@ -134,6 +137,7 @@ TEST(Windows, DrawnByASeedAndWithinTheText) {
   for (int begin = 0; begin < 7; ++begin) EXPECT_NEAR(seen[static_cast<std::size_t>(begin)], 2000 / 7., 60);
 }
 
+// Text case 18.
 TEST(Windows, ResumedTrainingSeesTheSameBatches) {
   const WindowOptions options{.context = 8, .batch_size = 4, .seed = 1, .epoch = 0};
   const auto begins = [](const std::vector<Window>& windows) {

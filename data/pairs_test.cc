@@ -27,6 +27,7 @@ std::vector<std::string> Lines(const std::string& text, Utf8Policy utf8 = Utf8Po
 
 class Pairs : public TestFolder {};
 
+// Text case 10.
 TEST_F(Pairs, FirstTwoColumnsAndTheRestIgnored) {
   const PairData data = ReadTsv(Write("a.tsv", "Go.\tVa !\tCC-BY 2.0\tmore\nHi.\tSalut.\n"));
   ASSERT_EQ(data.pairs.size(), 2u);
@@ -36,6 +37,7 @@ TEST_F(Pairs, FirstTwoColumnsAndTheRestIgnored) {
   EXPECT_THAT(data.report.Messages(), IsEmpty());
 }
 
+// Text case 5.
 TEST_F(Pairs, LimitIsTheNumberOfPairs) {
   std::string text = "one column\n\n";
   for (int i = 0; i < 1000; ++i) text += "source " + std::to_string(i) + "\ttarget\n";
@@ -45,6 +47,7 @@ TEST_F(Pairs, LimitIsTheNumberOfPairs) {
   EXPECT_EQ(data.pairs.back().source, "source 599");
 }
 
+// Text case 9.
 TEST_F(Pairs, OnlyLineFeedEndsALine) {
   const PairData data = ReadTsv(Write("a.tsv",
                                       "\xEF\xBB\xBF"
@@ -64,6 +67,7 @@ TEST_F(Pairs, OnlyLineFeedEndsALine) {
   EXPECT_EQ(data.pairs[1].target, "h");
 }
 
+// Text case 10.
 TEST_F(Pairs, SkippedLinesAreCountedAndTheFirstIsNamed) {
   const std::string path = Write("a.tsv", "a\tb\nalone\nc\td\n\tno source\nno target\t \nalone\n");
   const PairData data = ReadTsv(path);
@@ -74,6 +78,7 @@ TEST_F(Pairs, SkippedLinesAreCountedAndTheFirstIsNamed) {
                           path + ": 2 lines with an empty side skipped, the first is line 4"));
 }
 
+// Text case 11.
 TEST_F(Pairs, NotUtf8IsAnErrorWithLineAndByte) {
   const std::string path = Write("a.tsv",
                                  "\xEF\xBB\xBF"
@@ -120,6 +125,7 @@ TEST_F(Pairs, ParallelFilesAreReadLineByLine) {
             Path("a.fr") + " has 1 lines and " + Path("a.en") + " has 3; expected as many");
 }
 
+// Text cases 8, 9 and 11.
 TEST(Lines, AsManyOutAsIn) {
   std::string text;
   for (int i = 0; i < 3000; ++i) text += i % 3 == 0 ? "\n" : i % 3 == 1 ? "   \r\n" : "word\xE2\x80\xA9\n";

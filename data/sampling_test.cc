@@ -35,6 +35,7 @@ void ExpectProbabilities(const std::vector<Candidate>& candidates, const std::ve
   for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(candidates[i].probability, expected[i], 1e-6);
 }
 
+// Text case 14.
 TEST(Sampling, TopPKeepsTheFewestThatReachIt) {
   const std::vector<float> logits = Logits({.1, .4, .2, .3});
   const std::vector<Candidate> three = NextTokens(logits, {.top_p = .8});
@@ -44,6 +45,7 @@ TEST(Sampling, TopPKeepsTheFewestThatReachIt) {
   EXPECT_THAT(Ids(NextTokens(logits, {.top_p = 1})), ElementsAre(0, 1, 2, 3));
 }
 
+// Text case 14.
 TEST(Sampling, TopPZeroTemperatureZeroAndTopKOneAreTheMostLikely) {
   const std::vector<float> logits = Logits({.1, .4, .2, .4});  // the first of equals
   for (const SamplingOptions& options :
@@ -58,6 +60,7 @@ TEST(Sampling, TopPZeroTemperatureZeroAndTopKOneAreTheMostLikely) {
   EXPECT_THAT(Ids(NextTokens(logits, {.min_p = 1})), ElementsAre(1, 3));
 }
 
+// Text case 14.
 TEST(Sampling, TopKOverTheVocabularyIsAll) {
   const std::vector<float> logits = Logits({.1, .4, .2, .3});
   const std::vector<Candidate> all = NextTokens(logits, {.top_k = 1000});

@@ -9,6 +9,7 @@
 namespace regard::data {
 namespace {
 
+// Text case 16.
 TEST(Utf8Stream, ASymbolSplitOverTwoTokensIsPrintedWhole) {
   Utf8Stream stream;
   EXPECT_EQ(stream.Push("caf\xC3"), "caf");

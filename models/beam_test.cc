@@ -111,6 +111,7 @@ void Exhaust(std::int64_t sentence, Tokens& prefix, double log_prob, std::int64_
   }
 }
 
+// Text case 14: a beam over the vocabulary.
 TEST(BeamSearch, WideEnoughItFindsTheBestOfAll) {
   for (const double penalty : {0.0, 0.6, 1.0, 2.0, -0.5}) {
     const std::int64_t beam = 200, limit = 5;  // 81 live prefixes at most; the beam is over the vocabulary
@@ -154,12 +155,14 @@ std::vector<float> ShortOrLong(std::int64_t, const Tokens& prefix) {
   return Logs({.2F, .2F, .01F, .2F, .2F, .19F});
 }
 
+// Text case 15.
 TEST(BeamSearch, ALongerHypothesisMayWin) {
   TableModel by_length(ShortOrLong, 1, 3), by_probability(ShortOrLong, 1, 3);
   EXPECT_EQ(BeamSearch(by_length, 1, 10, Options(3, 1.0))[0].tokens, Tokens{4});
   EXPECT_EQ(BeamSearch(by_probability, 1, 10, Options(3, 0.0))[0].tokens, Tokens{});
 }
 
+// Text case 15.
 TEST(BeamSearch, StopsOnceNothingCanWin) {
   TableModel model(ShortOrLong, 1, 3);
   BeamSearch(model, 1, 100, Options(3, 0.0));

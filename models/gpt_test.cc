@@ -56,6 +56,7 @@ Tensor Fed(Gpt& model, const Tensor& tokens, const std::vector<std::int64_t>& pi
   return logits;
 }
 
+// Text case 13.
 TEST(Gpt, TokensFedInPiecesOrOneByOneGiveWhatOnePassGives) {
   const auto model = Random(Config());
   const Tensor tokens = Tokens(2, 16), whole = model->Logits(tokens).select(1, 15);
@@ -64,6 +65,7 @@ TEST(Gpt, TokensFedInPiecesOrOneByOneGiveWhatOnePassGives) {
   ExpectNear(Fed(*model, tokens, {16}), whole);
 }
 
+// Text case 13.
 TEST(Gpt, PastTheContextTheWindowSlidesByHalfHoweverTokensAreCut) {
   for (const std::int64_t context : {16, 5, 1}) {
     json config = Config();

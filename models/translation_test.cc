@@ -122,6 +122,7 @@ TEST_P(TranslationModelOf, GradientsAreThoseOfDifferences) {
   }
 }
 
+// Text case 7, and 14: a beam over the vocabulary.
 TEST_P(TranslationModelOf, TranslationDoesNotDependOnTheBatch) {
   const auto model = Model(3);
   const PairBatch batch = Batch(21, 9, 2);

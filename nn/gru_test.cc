@@ -111,6 +111,7 @@ TEST(Gru, DropoutActsBetweenLayersWithTheMaskOfTheSeed) {
 }
 
 // The final state and the outputs are those of the sequence alone, bit for bit, whatever is beside it.
+// Text case 7.
 TEST(Gru, ResultsDoNotDependOnTheBatch) {
   torch::manual_seed(3);
   torch::NoGradGuard guard;

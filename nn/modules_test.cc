@@ -18,6 +18,7 @@ Tensor Random(at::IntArrayRef sizes, std::uint64_t seed) {
   return torch::randn(sizes, generator, torch::kDouble);
 }
 
+// Text case 1.
 TEST(MaskedSoftmax, PastTheLengthNothingExists) {
   Tensor scores = Random({3, 2, 4}, 1);
   const Tensor lengths = torch::tensor({0, 2, 4});
@@ -65,6 +66,20 @@ TEST(AdditiveAttention, EqualsItsFormulaForwardAndBackward) {
   const auto d_written = torch::autograd::grad({written.square().sum()}, inputs);
   for (std::size_t n = 0; n < inputs.size(); ++n) {
     EXPECT_TRUE(torch::allclose(d_mine[n], d_written[n], 1e-9, 1e-9)) << n;
+  }
+}
+
+// Text case 1.
+TEST(AdditiveAttention, LengthZeroGivesWeightsZeroAndContextZero) {
+  AdditiveAttention additive(5, 3, 7);
+  DotProductAttention dot;
+  const Tensor q = torch::randn({2, 4, 5}), k = torch::randn({2, 6, 3}), v = torch::randn({2, 6, 8});
+  const Tensor lengths = torch::tensor({0, 6});
+  for (const Context& c :
+       {additive(q, k, v, lengths, true), dot(q, torch::randn({2, 6, 5}), v, lengths, true)}) {
+    EXPECT_TRUE(c.weights[0].eq(0).all().item<bool>());
+    EXPECT_TRUE(c.context[0].eq(0).all().item<bool>());
+    EXPECT_TRUE(c.weights[1].gt(0).all().item<bool>());
   }
 }
 

@@ -13,6 +13,7 @@ namespace {
 
 using torch::Tensor;
 
+// Text case 12.
 TEST(Sinusoid, AnOddWidthHasOneCosineLess) {
   const Tensor table = Sinusoid(3, 5);
   ASSERT_EQ(table.sizes(), at::IntArrayRef({3, 5}));

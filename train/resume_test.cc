@@ -90,6 +90,7 @@ void ExpectSameBits(const NamedTensors& a, const NamedTensors& b) {
   }
 }
 
+// Text case 18.
 TEST(Resume, ContinuesBitForBit) {
   const ScratchFolder folder;
   const Outcome straight = Train(folder / "straight", {});

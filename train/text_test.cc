@@ -67,6 +67,7 @@ NamedTensors Train(const std::string& path, const std::vector<std::int64_t>& end
   return weights;
 }
 
+// Text case 18.
 TEST(TextTask, InterruptedAndResumedGivesTheSameBits) {
   const ScratchFolder folder;
   const NamedTensors whole = Train(folder / "whole", {1000}, 60),

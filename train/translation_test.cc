@@ -70,6 +70,7 @@ TrainResult Train(TranslationRun& run, const TrainOptions& options, bool resume 
   return trainer.Run();
 }
 
+// Text case 6.
 TEST(EncodePairs, MarksEndsAndShortensKeepingTheEnd) {
   const TranslationSetup setup = NumbersSetup();
   const std::vector<data::Pair> pairs = {{"two .", "deux ."}, {"one two three four five .", "un ."}};
@@ -140,6 +141,7 @@ TEST_F(TrainedRun, EverySourceIsScoredOnceAgainstAllItsTargets) {
   EXPECT_THAT([&] { Evaluate(run, {}, {}); }, ThrowsMessage<Error>("there is no pair to evaluate on"));
 }
 
+// Text cases 6, 7 and 8.
 TEST_F(TrainedRun, KeepsLinesInOrderWhateverIsInThem) {
   TranslationRun run = TranslationRun::Load(Path());
   const std::vector<std::string> lines = {"five one .", "",       " \t",         "one two three four five .",
@@ -189,6 +191,7 @@ TEST_F(TrainedRun, AVocabularyOfAnotherRunIsRefused) {
 
 class TrainingOf : public testing::TestWithParam<const char*> {};
 
+// Text case 18.
 TEST_P(TrainingOf, ContinuesBitForBitAfterAnInterruption) {
   const ScratchFolder folder;
   const TranslationSetup setup = NumbersSetup(GetParam());

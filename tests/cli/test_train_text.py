@@ -114,6 +114,7 @@ def test_lines_typed_are_answered(bard):
     assert "character 5 of the prompt" in process.stderr and "U+03A9" in process.stderr
 
 
+# Text case 17.
 def test_a_prompt_outside_the_vocabulary_is_named(bard):
     message = fail(1, "generate", bard, "--prompt", "the Ω")
     assert "character 5" in message and "U+03A9" in message
@@ -145,6 +146,7 @@ def test_sentencepiece(text, tmp_path):
     assert shown.startswith("the cat sat on the mat.\nthe")
 
 
+# Text case 18.
 def test_interrupted_and_resumed_is_as_if_it_never_was(text, tmp_path):
     options = ["train", "text", text, *SMALL, "--max-steps", "300", "--dropout", "0.1", "--threads", "1"]
     succeed(*options, "-o", tmp_path / "whole")

@@ -33,6 +33,7 @@ def test_each_head_can_be_seen(run, tmp_path):
     assert all(f"he's calm . (head {head})" in page for head in range(1, 5)) and "(head 5)" not in page
 
 
+# Text case 18.
 def test_resume_goes_on_bit_for_bit(lesson, tmp_path):
     common = [*SMALL, "--dropout", "0.1", "--batch-size", "4"]
     succeed("train", "pairs", lesson, "-o", tmp_path / "whole", *common, "--epochs", "5")

@@ -30,6 +30,7 @@ def odd_lines():
     return lines
 
 
+# Text cases 6, 7 and 8.
 def test_3000_lines_in_are_3000_out_in_order_and_do_not_depend_on_their_neighbours(learned):
     lines = odd_lines()
     process = succeed("translate", learned, data="".join(line + "\n" for line in lines))
@@ -45,6 +46,7 @@ def test_3000_lines_in_are_3000_out_in_order_and_do_not_depend_on_their_neighbou
     assert str(lines.count("wow ! " * 60)) in process.stderr
 
 
+# Text case 9.
 def test_only_a_line_feed_ends_a_line(learned):
     text = "\ufeffgo .\r\nwow\u2028!\x0c!\u0085!\ngo ."
     out = succeed("translate", learned, data=text).stdout
@@ -56,6 +58,7 @@ def test_no_line_in_is_none_out(learned):
     assert succeed("translate", learned, data="").stdout == ""
 
 
+# Text case 11.
 def test_text_that_is_not_utf8_is_an_error_with_its_place_or_replaced(learned, tmp_path):
     bad = tmp_path / "bad.txt"
     bad.write_bytes(b"go .\nwow \xff !\ngo .\n")
