@@ -9,8 +9,10 @@ namespace regard::cli {
 void AddQuickstart(CLI::App& app);
 void AddTrain(CLI::App& app);
 void AddTrainText(CLI::App& train);
+void AddTrainImages(CLI::App& train);
 void AddTranslate(CLI::App& app);
 void AddGenerate(CLI::App& app);
+void AddClassify(CLI::App& app);
 void AddEvaluate(CLI::App& app);
 void AddView(CLI::App& app);
 void AddAttend(CLI::App& app);

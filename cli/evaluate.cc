@@ -13,12 +13,14 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/evaluate_text.h"
+#include "cli/image_report.h"
 #include "cli/options.h"
 #include "cli/text.h"
 #include "cli/threads.h"
 #include "cli/training.h"
 #include "engine/base/error.h"
 #include "train/evaluation.h"
+#include "train/image_run.h"
 #include "train/text_run.h"
 
 namespace regard::cli {
@@ -26,9 +28,10 @@ namespace {
 
 struct EvaluateOptions {
   Common common;
-  std::string run, data, target_file, output;
-  bool json = false, reverse = false, lower_case = false, replace_invalid = false, stem = false;
-  std::int64_t beam = 1, limit = 0, order = 2, batch_size = 64;
+  std::string run, data, target_file, output, label;
+  bool json = false, confusion = false, reverse = false, lower_case = false, replace_invalid = false,
+       stem = false;
+  std::int64_t beam = 1, limit = 0, last = 0, order = 2, batch_size = 64;
   double length_penalty = 1;
   std::string tokenize = "13a", smooth = "exp";
 };
@@ -110,24 +113,41 @@ std::vector<data::Pair> ReadTest(const EvaluateOptions& options, const Messages&
   return std::move(data.pairs);
 }
 
-// What is meant for translators says nothing about a text.
-void ExpectTextOptions(const CLI::App& command) {
+// What is meant for another kind of model says nothing about this one.
+void ExpectOptions(const CLI::App& command, const std::vector<std::string>& fitting, const char* model) {
+  static const std::vector<std::string> common{"RUN", "DATA", "--json", "--quiet", "--threads", "--help"};
+  const auto is_one_of = [](const CLI::Option& option, const std::vector<std::string>& names) {
+    return std::any_of(names.begin(), names.end(),
+                       [&](const std::string& name) { return option.check_name(name); });
+  };
   for (const CLI::Option* option : command.get_options()) {
-    const std::string name = option->get_name(option->get_positional());
-    static const std::vector<std::string> fitting{"RUN",     "DATA",      "--json", "--replace-invalid",
-                                                  "--quiet", "--threads", "--help"};
-    const bool fits = std::any_of(fitting.begin(), fitting.end(),
-                                  [&](const std::string& f) { return option->check_name(f); });
-    if (option->count() > 0 && !fits) throw UsageError(name + " is for translators; RUN is a language model");
+    if (option->count() > 0 && !is_one_of(*option, common) && !is_one_of(*option, fitting))
+      throw UsageError(
+          fmt::format("{} does not apply: RUN is {}", option->get_name(option->get_positional()), model));
   }
 }
 
 void RunEvaluate(const CLI::App& command, const EvaluateOptions& options) {
   UseThreads(options.common);
   const Messages messages(options.common.quiet);
-  if (train::RunDirectory::KindOf(options.run) == train::TextRun::kKind) {
-    ExpectTextOptions(command);
+  const std::string kind = train::RunDirectory::KindOf(options.run);
+  if (kind == train::TextRun::kKind) {
+    ExpectOptions(command, {"--replace-invalid"}, "a language model");
     return EvaluateText({options.run, options.data, options.json, options.replace_invalid}, messages);
+  }
+  if (kind == train::ImageRun::kKind) {
+    ExpectOptions(command, {"--label", "--limit", "--last", "--confusion"}, "a classifier of images");
+    return EvaluateImages({.run = options.run,
+                           .data = options.data,
+                           .label = options.label,
+                           .limit = options.limit,
+                           .last = options.last,
+                           .json = options.json,
+                           .confusion = options.confusion});
+  }
+  for (const char* name : {"--label", "--last", "--confusion"}) {
+    if (command.count(name) > 0)
+      throw UsageError(fmt::format("{} does not apply: RUN is a translator", name));
   }
   train::TranslationRun run = train::TranslationRun::Load(options.run);
   const std::vector<data::Pair> pairs = ReadTest(options, messages);
@@ -159,25 +179,30 @@ void AddEvaluate(CLI::App& app) {
   auto options = std::make_shared<EvaluateOptions>();
   CLI::App& command = AddCommand(
       app, "evaluate",
-      "Measure a trained model on sentence pairs, or a language model on a text\n\n"
+      "Measure a trained model: a translator on pairs, a language model on a text, a classifier on images\n\n"
       "BLEU is that of sacrebleu, with its signature: with the one target of each pair, and with all targets "
       "of a source as its references. ROUGE is that of the rouge-score package, of several references the "
       "best. "
       "Sentence BLEU and exact match compare tokens. Of a language model, the loss of every token of DATA "
       "but "
-      "the first, in windows of the context.",
+      "the first, in windows of the context. Of a classifier, the share of images told rightly, and the "
+      "loss.",
       "regard evaluate runs/mine test.tsv\n"
       "regard evaluate runs/mine test.tsv --beam 4 --json --output translations.txt\n"
-      "regard evaluate runs/bard book.txt");
+      "regard evaluate runs/bard book.txt\n"
+      "regard evaluate runs/digits digits.csv --last 450 --confusion");
   AddText(command, "RUN", "", options->run, "Folder of the trained model")->required();
   AddText(command, "DATA", "", options->data,
-          "Pairs, as for regard train pairs (dates: 1,000 that no training has seen), or a text")
+          "Pairs, as for regard train pairs (dates: 1,000 that no training has seen), a text, or images")
       ->required();
   AddText(command, "TARGET", "", options->target_file,
           "With it, DATA holds the sources and this file the targets, line by line");
   AddFlag(command, "--json", options->json, "As JSON, with all digits");
   AddText(command, "-o,--output", "FILE", options->output, "Write the translations, one line a pair");
-  AddInteger(command, "--limit", "N", options->limit, 0, "Pairs to read, the first ones; 0: all");
+  AddInteger(command, "--limit", "N", options->limit, 0, "Pairs or images to read, the first ones; 0: all");
+  AddInteger(command, "--last", "N", options->last, 0, "Images: only the last ones; 0: all");
+  AddText(command, "--label", "COLUMN", options->label, "Images: as for regard train images");
+  AddFlag(command, "--confusion", options->confusion, "Images: how often each class was told for each");
   AddInteger(command, "-b,--beam", "N", options->beam, 1, "Hypotheses kept in the search; 1: greedy", 1024);
   AddReal(command, "--length-penalty", "X", options->length_penalty, {.min = 0, .max = 10},
           "A hypothesis is ranked by log-probability / length^X");

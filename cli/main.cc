@@ -104,6 +104,7 @@ int Run(int argc, char** argv) {
   AddTrain(app);
   AddTranslate(app);
   AddGenerate(app);
+  AddClassify(app);
   AddEvaluate(app);
   AddView(app);
   AddAttend(app);

@@ -131,6 +131,45 @@ const std::vector<Preset>& TextPresets() {
   return presets;
 }
 
+const std::vector<Preset>& ImagePresets() {
+  static const std::vector<Preset> presets{{"digits",
+                                            {{"--patch", "2"},
+                                             {"--layers", "3"},
+                                             {"--heads", "4"},
+                                             {"--embed-dim", "64"},
+                                             {"--dropout", "0.1"},
+                                             {"--shift", "1"},
+                                             {"--rotate", "10"},
+                                             {"--scale", "0.1"},
+                                             {"--batch-size", "64"},
+                                             {"--epochs", "200"},
+                                             {"--learning-rate", "0.002"},
+                                             {"--schedule", "cosine"},
+                                             {"--warmup", "100"},
+                                             {"--weight-decay", "0.05"},
+                                             {"--valid-fraction", "0"}}},
+                                           {"digits-hard",
+                                            {{"--patch", "1"},
+                                             {"--attention", "hard"},
+                                             {"--glimpses", "16"},
+                                             {"--entropy", "0.01"},
+                                             {"--layers", "2"},
+                                             {"--heads", "4"},
+                                             {"--embed-dim", "64"},
+                                             {"--dropout", "0"},
+                                             {"--shift", "0.5"},
+                                             {"--rotate", "5"},
+                                             {"--scale", "0.05"},
+                                             {"--batch-size", "64"},
+                                             {"--epochs", "150"},
+                                             {"--learning-rate", "0.002"},
+                                             {"--schedule", "cosine"},
+                                             {"--warmup", "100"},
+                                             {"--weight-decay", "0.05"},
+                                             {"--valid-fraction", "0"}}}};
+  return presets;
+}
+
 const PresetValues& FindPreset(const std::string& name, const std::vector<Preset>& presets) {
   std::vector<std::string> names;
   for (const Preset& preset : presets) {

@@ -1,4 +1,4 @@
-// Settings by name: the options of `train pairs` or `train text` that each stands for.
+// Settings by name: the options of `train pairs`, `train text` or `train images` that each stands for.
 #ifndef REGARD_CLI_PRESETS_H_
 #define REGARD_CLI_PRESETS_H_
 
@@ -23,6 +23,10 @@ const std::vector<Preset>& Presets();
 
 // Of `train text`. "shakespeare": the published small character model (nanoGPT's setting for a CPU).
 const std::vector<Preset>& TextPresets();
+
+// Of `train images`. "digits", "digits-hard": for small images such as the 8 x 8 pixels of digits.csv, in at
+// most five minutes, with soft attention and with hard attention to a quarter of them.
+const std::vector<Preset>& ImagePresets();
 
 // Throws regard::UsageError naming the known ones.
 const PresetValues& FindPreset(const std::string& name, const std::vector<Preset>& presets = Presets());

@@ -303,6 +303,7 @@ void AddTrain(CLI::App& app) {
   CLI::App& train =
       AddCommand(app, "train", "Train a model on your data",
                  "regard train pairs sentences.tsv -o runs/mine\nregard train text book.txt -o runs/book\n"
+                 "regard train images digits.csv -o runs/digits\n"
                  "regard train text --help");
   train.require_subcommand(1);
   auto options = std::make_shared<PairsOptions>();
@@ -318,6 +319,7 @@ void AddTrain(CLI::App& app) {
   AddPairsOptions(command, *options);
   command.callback([options, &command] { RunTrainPairs(command, *options); });
   AddTrainText(train);
+  AddTrainImages(train);
 }
 
 }  // namespace regard::cli

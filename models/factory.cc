@@ -1,6 +1,8 @@
 #include "models/bahdanau.h"
+#include "models/classification.h"
 #include "models/config.h"
 #include "models/gpt.h"
+#include "models/image_classifier.h"
 #include "models/language.h"
 #include "models/transformer.h"
 #include "models/translation.h"
@@ -26,6 +28,9 @@ constexpr Entry<TranslationModel> kTranslationModels[] = {
 constexpr Entry<LanguageModel> kLanguageModels[] = {
     {"gpt", Make<LanguageModel, Gpt>},
 };
+constexpr Entry<ClassificationModel> kClassificationModels[] = {
+    {"image_transformer", Make<ClassificationModel, ImageTransformer>},
+};
 
 template <class Base, std::size_t kCount>
 std::shared_ptr<Base> MakeNamed(const nlohmann::json& config, const Entry<Base> (&entries)[kCount]) {
@@ -46,6 +51,10 @@ std::shared_ptr<TranslationModel> MakeTranslationModel(const nlohmann::json& con
 
 std::shared_ptr<LanguageModel> MakeLanguageModel(const nlohmann::json& config) {
   return MakeNamed(config, kLanguageModels);
+}
+
+std::shared_ptr<ClassificationModel> MakeClassificationModel(const nlohmann::json& config) {
+  return MakeNamed(config, kClassificationModels);
 }
 
 }  // namespace regard::models

@@ -44,6 +44,12 @@ void ChoiceAttentionImpl::pretty_print(std::ostream& stream) const {
 }
 
 Tensor ScoreFunctionLoss(const Tensor& losses, const Choice& choice, double baseline, double entropy_weight) {
+  return ScoreFunctionLoss(losses, choice, torch::full({losses.numel()}, baseline, losses.options()),
+                           entropy_weight);
+}
+
+Tensor ScoreFunctionLoss(const Tensor& losses, const Choice& choice, const Tensor& baseline,
+                         double entropy_weight) {
   if (!choice.log_prob.defined() || !choice.entropy.defined()) {
     throw Error("the score-function loss needs a choice that hard attention made in training");
   }
@@ -51,7 +57,11 @@ Tensor ScoreFunctionLoss(const Tensor& losses, const Choice& choice, double base
     throw Error(c10::str("losses has shape ", losses.sizes(), " for choices of shape ",
                          choice.log_prob.sizes(), "; expected one loss for each sample"));
   }
-  const Tensor advantage = losses.detach() - baseline;
+  if (baseline.sizes() != losses.sizes()) {
+    throw Error(c10::str("baseline has shape ", baseline.sizes(), "; expected ", losses.sizes(),
+                         ", one for each loss"));
+  }
+  const Tensor advantage = losses.detach() - baseline.detach();
   const Tensor log_prob = choice.log_prob.flatten(1).sum(1), entropy = choice.entropy.flatten(1).sum(1);
   return (losses + advantage * log_prob - entropy_weight * entropy).mean();
 }

@@ -67,6 +67,10 @@ class MovingBaseline {
 torch::Tensor ScoreFunctionLoss(const torch::Tensor& losses, const Choice& choice, double baseline,
                                 double entropy_weight = 0);
 
+// The same with a baseline [B] for each sample, one that does not depend on its choice.
+torch::Tensor ScoreFunctionLoss(const torch::Tensor& losses, const Choice& choice,
+                                const torch::Tensor& baseline, double entropy_weight = 0);
+
 }  // namespace regard::nn
 
 #endif  // REGARD_NN_CHOICE_ATTENTION_H_

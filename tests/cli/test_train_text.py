@@ -123,7 +123,7 @@ def test_a_prompt_outside_the_vocabulary_is_named(bard):
 
 
 def test_options_of_translators_and_their_runs_are_refused(bard, text, learned):
-    assert "--beam is for translators" in fail(2, "evaluate", bard, text, "--beam", "2")
+    assert "--beam does not apply: RUN is a language model" in fail(2, "evaluate", bard, text, "--beam", "2")
     assert "kind" in fail(1, "generate", learned)
     assert "kind" in fail(1, "translate", bard, "--text", "a")
 
