@@ -43,13 +43,11 @@ ImageRun ImageRun::Create(const std::string& path, const ImageSetup& setup, bool
 }
 
 ImageRun ImageRun::Load(const std::string& path) {
-  ImageRun run(RunDirectory::Open(path, kKind));
+  ImageRun run(RunDirectory::Open(path, kKind, {"model", "training"}));
   const RunDirectory& directory = run.directory_;
-  const auto model = Entry<nlohmann::json::object_t>(directory, "model", "an object");
-  Entry<nlohmann::json::object_t>(directory, "training", "an object");
   run.classes_ = Entry<std::vector<std::string>>(directory, "classes", "the names of the classes");
   run.white_ = Entry<double>(directory, "white", "a number");
-  run.model_ = models::MakeClassificationModel(model);
+  run.model_ = models::MakeClassificationModel(directory.config().at("model"));
   const auto expected = run.model_->config().at("classes").get<std::size_t>();
   if (run.classes_.size() != expected) {
     throw Error(
