@@ -109,7 +109,9 @@ TEST(MultiHead, HeadsOfSeveralScoresAreSeparateAttentions) {
     MultiHeadAttention attention(MultiHeadOptions{
         .embed_dim = 12, .num_heads = 4, .num_key_heads = key_heads, .bias = false, .scores = scores});
     EXPECT_EQ(attention->additive_weight.sizes(), at::IntArrayRef({2, width}));
-    const Tensor x = torch::randn({2, 5, 12}, torch::requires_grad()), lengths = torch::tensor({5, 3});
+    const Tensor x = torch::randn({2, 5, 12}, torch::requires_grad());
+    const Tensor lengths = key_heads == 4 ? torch::tensor({5, 3})  // per batch, or per query
+                                          : torch::tensor({{5, 4, 3, 0, 1}, {2, 0, 5, 1, 4}});
     const Tensor bias = torch::randn({4, 5, 5});
     const Context got = attention->SelfAttend(x, {.lengths = lengths, .return_weights = true});
     const Tensor with_bias = attention->SelfAttend(x, {.bias = bias}).context;
