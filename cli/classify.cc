@@ -97,6 +97,12 @@ void PrintJson(const Told& told, const std::vector<std::string>& classes, Output
   out.Print("{}\n", json.dump(2));
 }
 
+// "digits" of "runs/digits/"
+std::string NameOfRun(const std::string& run) {
+  const std::filesystem::path path = std::filesystem::absolute(run).lexically_normal();
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
+
 void WritePictures(const train::ImageRun& run, const Told& told, std::int64_t patch, const ClassifyOptions& o,
                    const Messages& messages) {
   if (told.shown.empty()) return messages.Warn("no image to draw");
@@ -107,7 +113,7 @@ void WritePictures(const train::ImageRun& run, const Told& told, std::int64_t pa
                  Grouped(std::ssize(told.shown)));
   }
   view::ImageDocument document = PictureOf(told.images, told.classification, run.classes(), drawn, patch);
-  document.title = o.title.empty() ? "Where " + o.run + " looked" : o.title;
+  document.title = o.title.empty() ? fmt::format("Where {} looked", NameOfRun(o.run)) : o.title;
   const bool is_page = std::filesystem::path(o.picture).extension() != ".svg";
   WritePicture(o.picture, is_page ? view::ImagePage(document) : view::ImageSvg(document));
   messages.Say("Picture: {}", FileUrl(o.picture));

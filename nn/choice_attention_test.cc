@@ -61,6 +61,18 @@ TEST(ScoreFunctionLoss, LearnsTheExpectedLoss) {
   EXPECT_GE(expected.abs().max().item<float>(), 0.2f);
 }
 
+TEST(ScoreFunctionLoss, TakesABaselineForEachSample) {
+  Choice choice;
+  choice.log_prob = torch::tensor({{-1.f}, {-2.f}});
+  choice.entropy = torch::zeros({2, 1});
+  const Tensor losses = torch::tensor({3.f, 5.f});
+  EXPECT_EQ(ScoreFunctionLoss(losses, choice, torch::tensor({1.f, 1.f})).item<float>(),
+            ScoreFunctionLoss(losses, choice, 1.0).item<float>());
+  // (3 + (3 - 1) (-1) + 5 + (5 - 4) (-2)) / 2
+  EXPECT_EQ(ScoreFunctionLoss(losses, choice, torch::tensor({1.f, 4.f})).item<float>(), 2);
+  EXPECT_THROW(ScoreFunctionLoss(losses, choice, torch::ones({3})), Error);
+}
+
 TEST(ScoreFunctionLoss, NeedsASampledChoice) {
   const Choice soft =
       ChoiceAttention()->forward(torch::ones({2, 1, 4}), torch::ones({2, 3, 4}), torch::ones({2, 3, 1}));

@@ -16,7 +16,8 @@ namespace {
 constexpr double kMargin = 28, kGap = 22, kTitle = 24, kSide = 176, kRowWidth = 1240, kLetter = 7.6;
 constexpr char kInk[] = "#1c2030", kSoft[] = "#626a7c", kAlarm[] = "#d6336c";
 constexpr char kLook[] = "#ff8a1f", kFrame[] = "#c9ced8";
-constexpr double kStrongest = 0.72;  // opacity of the largest weight
+// Opacities: of the colour of the largest weight, and of the shade over what has none or was not seen.
+constexpr double kStrongest = 0.72, kShade = 0.62;
 
 std::string At(double value) {
   char text[32];
@@ -26,8 +27,13 @@ std::string At(double value) {
 
 std::string Number(double value) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.2g", value);
+  std::snprintf(text, sizeof text, "%.3g", value);
   return text;
+}
+
+std::string Percent(double share) {
+  std::string text = Number(100 * share);
+  return text += " %";
 }
 
 std::string Text(double x, double y, const std::string& attributes, const std::string& shown) {
@@ -48,7 +54,10 @@ struct Patches {
         side(pixel * static_cast<double>(panel.patch)) {}
   std::int64_t count() const { return down * across; }
   double x(std::int64_t index) const { return static_cast<double>(index % across) * side; }
-  double y(std::int64_t index) const { return static_cast<double>(index / across) * side; }
+  double y(std::int64_t index) const {
+    const std::int64_t row = index / across;
+    return static_cast<double>(row) * side;
+  }
 
   std::int64_t down, across;
   double pixel, side;  // on the screen
@@ -77,22 +86,34 @@ void Validate(const ImageDocument& document) {
   }
 }
 
-std::string WeightMarkup(const ImagePanel& panel, const Patches& patches, double largest) {
-  std::string markup = "<g fill=\"" + std::string(kLook) + "\">\n";
-  for (std::int64_t i = 0; i < patches.count(); ++i) {
-    const double share = panel.weights[static_cast<std::size_t>(i)] / largest;
-    if (!(share > 0.005)) continue;
-    char opacity[16];
-    std::snprintf(opacity, sizeof opacity, "%.3f", kStrongest * std::min(share, 1.0));
-    markup += "<rect class=\"weight\"" + Box(patches.x(i), patches.y(i), patches.side, patches.side) +
-              " fill-opacity=\"" + opacity + "\"/>\n";
-  }
-  return markup + "</g>\n";
+// What each patch of a panel would have if all had the same.
+double EvenShare(const ImagePanel& panel) {
+  double sum = 0;
+  for (const float weight : panel.weights) sum += weight;
+  return sum / static_cast<double>(panel.weights.size());
 }
 
-// What was not seen is faded; what was is framed and, where there is room, numbered.
+// More than an even share is coloured, less is shaded.
+std::string WeightMarkup(const ImagePanel& panel, const Patches& patches, double largest) {
+  const double even = EvenShare(panel);
+  std::string markup;
+  for (std::int64_t i = 0; i < patches.count(); ++i) {
+    const double weight = panel.weights[static_cast<std::size_t>(i)];
+    const bool more = weight > even;
+    const double opacity =
+        more ? kStrongest * (weight - even) / (largest - even) : kShade * (even - weight) / even;
+    if (!(opacity > 0.005)) continue;
+    markup += std::string("<rect class=\"") + (more ? "weight" : "less") + "\"" +
+              Box(patches.x(i), patches.y(i), patches.side, patches.side) + " fill=\"" +
+              (more ? kLook : kInk) + "\" fill-opacity=\"" + Number(opacity) + "\"/>\n";
+  }
+  return markup;
+}
+
+// What was not seen is shaded; what was is framed and, where there is room, numbered.
 std::string GlimpseMarkup(const ImagePanel& panel, const Patches& patches) {
-  std::string markup = "<g fill=\"#ffffff\" fill-opacity=\"0.72\">\n";
+  std::string markup =
+      "<g class=\"unseen\" fill=\"" + std::string(kInk) + "\" fill-opacity=\"" + Number(kShade) + "\">\n";
   for (std::int64_t i = 0; i < patches.count(); ++i) {
     if (std::find(panel.glimpses.begin(), panel.glimpses.end(), i) == panel.glimpses.end())
       markup += "<rect" + Box(patches.x(i), patches.y(i), patches.side, patches.side) + "/>\n";
@@ -138,23 +159,34 @@ std::string PanelMarkup(const ImagePanel& panel, double largest) {
   return markup + "<g transform=\"translate(0 " + At(kTitle) + ")\">\n" + image + "</g>\n";
 }
 
+// The colours of weights over middle grey, from none by an even share to the largest.
+std::string Gradient() {
+  const auto stop = [](const char* place, const char* color) {
+    return std::string("<stop offset=\"") + place + "\" stop-color=\"" + color + "\"/>";
+  };
+  return "<defs><linearGradient id=\"regard-look\">" + stop("0", "#484b54") + stop("0.5", "#9a9a9a") +
+         stop("1", "#e58d3d") + "</linearGradient></defs>\n";
+}
+
 std::string Legend(const ImageDocument& document, double largest) {
   const std::string soft = std::string("font-size=\"11\" fill=\"") + kSoft + "\"";
   std::string markup;
   double x = 0;
   if (largest > 0) {
-    markup += "<rect width=\"160\" height=\"10\" rx=\"3\" fill=\"#e3e7ee\"/>\n";
-    markup += "<rect width=\"160\" height=\"10\" rx=\"3\" fill=\"url(#regard-look)\"/>\n";
+    const auto soft_panel = std::find_if(document.panels.begin(), document.panels.end(),
+                                         [](const ImagePanel& panel) { return !panel.weights.empty(); });
+    markup += "<rect width=\"280\" height=\"10\" rx=\"3\" fill=\"url(#regard-look)\"/>\n";
+    markup += Text(0, 24, soft, "no attention");
     markup +=
-        Text(0, 24, soft, "0") + Text(80, 24, soft + " text-anchor=\"middle\"", "share of the attention");
-    markup += Text(160, 24, soft + " text-anchor=\"end\"", Number(largest));
-    x = 200;
+        Text(140, 24, soft + " text-anchor=\"middle\"", "even share, " + Percent(EvenShare(*soft_panel)));
+    markup += Text(280, 24, soft + " text-anchor=\"end\"", Percent(largest));
+    x = 320;
   }
   const auto is_hard = [](const ImagePanel& panel) { return !panel.glimpses.empty(); };
   if (std::any_of(document.panels.begin(), document.panels.end(), is_hard)) {
     markup +=
         "<rect" + Box(x + 1, 0, 11, 11) + " fill=\"none\" stroke=\"" + kLook + "\" stroke-width=\"2\"/>\n";
-    markup += Text(x + 20, 10, soft, "looked at, numbered in order; what is faded was not seen");
+    markup += Text(x + 20, 10, soft, "looked at, numbered in order; what is shaded was not seen");
   }
   return markup;
 }
@@ -194,10 +226,7 @@ std::string ImageSvg(const ImageDocument& document) {
                                  2 * kMargin + 11.0 * DisplayWidth(title)});
   return "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + At(width) + "\" height=\"" + At(height) +
          "\" viewBox=\"0 0 " + At(width) + " " + At(height) + "\" font-family=\"Inter, 'Segoe UI', Roboto, " +
-         "'Noto Sans', 'DejaVu Sans', sans-serif\" font-size=\"12\" fill=\"" + kInk +
-         "\">\n<defs><linearGradient id=\"regard-look\"><stop offset=\"0\" stop-color=\"" + kLook +
-         "\" stop-opacity=\"0\"/><stop offset=\"1\" stop-color=\"" + kLook + "\" stop-opacity=\"" +
-         Number(kStrongest) + "\"/></linearGradient></defs>\n" +
+         "'Noto Sans', 'DejaVu Sans', sans-serif\" font-size=\"12\" fill=\"" + kInk + "\">\n" + Gradient() +
          "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n" + body + "</svg>\n";
 }
 

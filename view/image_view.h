@@ -16,7 +16,7 @@ struct ImagePanel {
   std::vector<float> pixels;                         // [rows, columns, channels], 0 (black) to 1
   std::int64_t patch = 1;
   std::vector<float> weights;          // one a patch, 0 or more; empty: attention was not soft
-  std::vector<std::int64_t> glimpses;  // the patches looked at, in order; the others are shown as not seen
+  std::vector<std::int64_t> glimpses;  // the patches looked at, in order; the others were not seen
 };
 
 struct ImageDocument {
@@ -24,8 +24,9 @@ struct ImageDocument {
   std::vector<ImagePanel> panels;
 };
 
-// One SVG with a grid of the images. Weights are a colour over the image, the stronger the larger, in one
-// range for all panels; glimpses are outlined and numbered, what was not looked at is faded. Throws Error
+// One SVG with a grid of the images. A weight above an even share is a colour over its patch, one below it a
+// shade, each the stronger the farther, in one range for all panels; glimpses are outlined and numbered, and
+// what was not looked at is shaded. Throws Error
 // naming the panel where sizes do not fit together, or where there is no panel.
 std::string ImageSvg(const ImageDocument& document);
 

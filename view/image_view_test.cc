@@ -66,19 +66,20 @@ TEST(ImageSvg, WeightsAreAColourOverTheImageInOneRange) {
   const std::string svg = ImageSvg({"Looked", {first, second}});
   EXPECT_EQ(Count(svg, "<image"), 2U);
   EXPECT_EQ(Count(svg, "class=\"weight\""), 4U);
-  for (const char* text :
-       {">Looked<", ">cat, 98 %<", "fill-opacity=\"0.360\"", "fill-opacity=\"0.720\"", ">1<"})
+  EXPECT_EQ(Count(svg, "class=\"less\""), 8U);
+  for (const char* text : {">Looked<", ">cat, 98 %<", "fill-opacity=\"0.288\"", "fill-opacity=\"0.72\"",
+                           "even share, 16.7 %", ">100 %<"})
     EXPECT_THAT(svg, HasSubstr(text));
   EXPECT_THAT(svg, Not(HasSubstr("class=\"glimpse\"")));
 }
 
-TEST(ImageSvg, GlimpsesAreOutlinedAndNumberedAndTheRestIsFaded) {
+TEST(ImageSvg, GlimpsesAreOutlinedAndNumberedAndTheRestIsShaded) {
   ImagePanel panel = Panel();
   panel.glimpses = {4, 1};
   const std::string svg = ImageSvg({"", {panel}});
   EXPECT_EQ(Count(svg, "class=\"glimpse\""), 2U);
-  const std::size_t faded = svg.find("fill-opacity=\"0.72\"");
-  EXPECT_EQ(Count(svg.substr(faded, svg.find("</g>", faded) - faded), "<rect"), 4U);
+  const std::size_t unseen = svg.find("class=\"unseen\"");
+  EXPECT_EQ(Count(svg.substr(unseen, svg.find("</g>", unseen) - unseen), "<rect"), 4U);
   // Patch 4 is the middle of the lower row: a width of 176 has three.
   EXPECT_THAT(svg, HasSubstr("<rect class=\"glimpse\" x=\"59.7\" y=\"59.7\""));
   EXPECT_LT(svg.find(">1</text>"), svg.find(">2</text>"));
