@@ -7,8 +7,8 @@ import subprocess
 import pytest
 from .conftest import COMMAND, ROOT, fail, regard, succeed
 
-COMMANDS = ["quickstart", "train", "train pairs", "train text", "translate", "generate", "evaluate", "view", "attend",
-            "bench", "compare", "compare layers", "export", "import", "info"]
+COMMANDS = ["quickstart", "train", "train pairs", "train text", "train images", "translate", "generate", "classify", "evaluate",
+            "view", "attend", "bench", "compare", "compare layers", "export", "import", "info"]
 
 
 def test_version_is_that_of_the_project():
