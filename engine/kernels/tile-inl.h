@@ -11,8 +11,10 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <optional>
 
 #include "engine/base/memory.h"
+#include "engine/kernels/boxes-inl.h"
 #include "engine/kernels/exp-inl.h"
 #include "engine/kernels/pack-inl.h"
 #include "engine/kernels/pack.h"
@@ -84,7 +86,7 @@ class ScoreTile {
         allowed_(scratch->Take<std::uint8_t>(kStride)),
         wide_rows_(scratch->Take<std::uint8_t>(kBlockRows)) {
     const bool compact = p_.score == ScoreKind::kCompact;
-    if (compact && p_.D <= p_.kBoxDimensions) boxes_ = scratch->Take<T>((1 + kBlockRows / kRows) * 2 * D_);
+    if (compact && p_.D <= p_.kBoxDimensions) boxes_.emplace(kBlockRows / kRows, D_, scratch);
     const bool with_slope = use == TileUse::kGradients;
     if (with_slope && (p_.softcap || compact)) slope_ = scratch->Take<T>(kBlockRows * kStride);
     if ((compact && p_.adjusted()) || (with_slope && p_.score == ScoreKind::kCosine)) KeepRaw(scratch);
@@ -96,7 +98,7 @@ class ScoreTile {
   // Gaussian that may be negligible.
   void LeaveOutNegligible(const T* shifts, Scratch* scratch) {
     shifts_ = shifts;
-    boxes_ = scratch->Take<T>((1 + kBlockRows / kRows) * 2 * D_);
+    boxes_.emplace(kBlockRows / kRows, D_, scratch);
   }
 
   // For Allows of a compact kernel, where it is asked when s was written to.
@@ -156,7 +158,9 @@ class ScoreTile {
         if (form_.exponentials) Exponentiate(to, q_stride_);
       }
     }
-    if (Score::kBoxed && boxes_ != nullptr) SetQueryBoxes();
+    for (std::size_t r = 0; Score::kBoxed && boxes_ && r < rows(); r += kRows) {
+      boxes_->SetQueries(r / kRows, q(r), q_stride_, group_rows(r));
+    }
   }
 
   // The query of a row, where the caller has it.
@@ -218,6 +222,23 @@ class ScoreTile {
     ComputeRows(score, panel, wide_keys, 0, rows());
   }
 
+  // The same from the tile's keys as they lie, of a score that is a product: where a block has one row or
+  // two, packing would cost more than it saves.
+  template <typename Score>
+  HWY_INLINE void ComputeUnpacked(const Score& score, const T* keys, Index stride) {
+    static_assert(Score::kProduct);
+    for (std::size_t r = 0; r < rows(); ++r) {
+      const RowRange own = range(r);
+      if (own.empty()) continue;
+      std::fill(s(r) + own.FirstVector<T>(), s(r) + own.lo, T(0));
+      std::fill(s(r) + own.hi, s(r) + own.EndVector<T>(), T(0));
+      for (std::size_t x = own.lo; x < own.hi; ++x) {
+        s(r)[x] = Dot(q(r), keys + static_cast<Index>(x) * stride, D_);
+      }
+      FinishRow(score, r);
+    }
+  }
+
   // The same for rows begin <= r < end, whole groups.
   template <typename Score>
   HWY_INLINE void ComputeRows(const Score& score, const T* panel, const std::uint8_t* wide_keys,
@@ -227,10 +248,11 @@ class ScoreTile {
       if (begin == 0) {
         wide_keys_ = wide_keys;
         any_wide_key_ = std::memchr(wide_keys, 1, kStride) != nullptr;
-        if (Score::kBoxed && boxes_ != nullptr) SetKeyBox(panel);
+        if (Score::kBoxed && boxes_)
+          boxes_->SetKeys(panel, static_cast<std::size_t>(std::min(kTileKeys, p_.S - j0_)));
       }
     }
-    if (Score::kBoxed && boxes_ != nullptr && !any_wide()) LeaveOutApart<Score::kCompact>(begin, end);
+    if (Score::kBoxed && boxes_ && !any_wide()) LeaveOutApart<Score::kCompact>(begin, end);
     for (std::size_t x = 0; x < kStride; x += kWidth, panel += kWidth * D_) {
       for (std::size_t r = begin; r < end; r += kRows) {
         const RowRange& g = group(r);
@@ -253,53 +275,12 @@ class ScoreTile {
   }
 
  private:
-  // Of a compact kernel, or a Gaussian, in few dimensions: the least and the largest number in each dimension
-  // of the tile's keys, [2, D], and then of each group of queries.
-  T* QueryBox(std::size_t r) const { return boxes_ + (1 + r / kRows) * 2 * D_; }
-
-  HWY_NOINLINE void SetQueryBoxes() {
-    for (std::size_t r = 0; r < rows(); r += kRows) {
-      T *least = QueryBox(r), *largest = least + D_;
-      std::copy(q(r), q(r) + D_, least);
-      std::copy(q(r), q(r) + D_, largest);
-      for (std::size_t m = r + 1; m < r + group_rows(r); ++m) {
-        for (std::size_t at = 0; at < D_; ++at) {
-          least[at] = std::min(least[at], q(m)[at]);
-          largest[at] = std::max(largest[at], q(m)[at]);
-        }
-      }
-    }
-  }
-
-  // What fills up the last panel is in the box as well, which is none the worse for being larger.
-  HWY_NOINLINE void SetKeyBox(const T* panels) {
-    const Lanes<T> d;
-    const auto size = PanelsSize<T>(static_cast<std::size_t>(std::min(kTileKeys, p_.S - j0_)), D_);
-    for (std::size_t at = 0; at < D_; ++at) {
-      auto least = hn::Load(d, panels + at * kPanel<T>), largest = least;
-      for (std::size_t n = 0; n < size; n += kPanel<T> * D_) {
-        for (std::size_t x = 0; x < kPanel<T>; x += LanesOf<T>()) {
-          const auto k = hn::Load(d, panels + n + at * kPanel<T> + x);
-          least = hn::Min(least, k);
-          largest = hn::Max(largest, k);
-        }
-      }
-      boxes_[at] = hn::GetLane(hn::MinOfLanes(d, least));
-      boxes_[D_ + at] = hn::GetLane(hn::MaxOfLanes(d, largest));
-    }
-  }
-
   // Groups of rows that are so far from all keys that every pair is outside, or every weight of a Gaussian is
-  // 0, see nothing. (u² is rounded, by less than a hundredth.)
+  // 0, see nothing.
   template <bool kCompact>
   HWY_NOINLINE void LeaveOutApart(std::size_t begin, std::size_t end) {
     for (std::size_t r = begin; r < end; r += kRows) {
-      const T *least = QueryBox(r), *largest = least + D_;
-      T u2 = 0;
-      for (std::size_t at = 0; at < D_; ++at) {
-        const T gap = std::max({T(0), boxes_[at] - largest[at], least[at] - boxes_[D_ + at]});
-        u2 += parameter()[at] * gap * (parameter()[at] * gap);
-      }
+      const T u2 = boxes_->LeastSquare(r / kRows, parameter());
       if (kCompact ? !(u2 > T(1.01)) : !IsNegligible(T(-0.495) * u2, r)) continue;
       std::fill(ranges_ + r, ranges_ + r + group_rows(r), RowRange());
       groups_[r / kRows] = RowRange();
@@ -483,7 +464,7 @@ class ScoreTile {
   T* slope_ = nullptr;
   T* raw_ = nullptr;
   T* unchanged_ = nullptr;
-  T* boxes_ = nullptr;
+  std::optional<Boxes<T>> boxes_;
   const T* shifts_ = nullptr;
   RowRange* ranges_;
   RowRange* groups_;

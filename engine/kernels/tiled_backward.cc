@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <vector>
 
 #undef HWY_TARGET_INCLUDE
@@ -21,7 +22,7 @@
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "hwy/highway.h"
 // After highway.h, which these need.
-#include "engine/kernels/bias_gradient-inl.h"
+#include "engine/kernels/row_gradient-inl.h"
 #include "engine/kernels/tile-inl.h"
 #include "engine/policies/scores-inl.h"
 
@@ -55,12 +56,10 @@ class TiledBackward {
         score_(score),
         blocks_(p_),
         tile_(p_, TileUse::kGradients, scratch),
-        scale_(tile_.exponent_scale()),
         D_(static_cast<std::size_t>(p_.D)),
         E_(static_cast<std::size_t>(p_.E)),
         d_width_(static_cast<std::size_t>(Padded(p_.D))),
-        e_width_(static_cast<std::size_t>(Padded(p_.E))),
-        middle_(0.5 * std::log2(static_cast<double>(std::max<Index>(1, p_.S)))) {
+        e_width_(static_cast<std::size_t>(Padded(p_.E))) {
     key_panels_ = scratch->Take<T>(kKeys * D_);
     if constexpr (!Score::kProduct) {
       dk_panels_ = scratch->Take<T>(kKeys * D_);
@@ -77,28 +76,29 @@ class TiledBackward {
       lse2_ = scratch->Take<T>(kBlockRows);
       tile_.LeaveOutNegligible(lse2_, scratch);
     }
-    if (p_.change != nullptr)
-      change_terms_ = scratch->Take<T>(static_cast<std::size_t>(call.change_size()) * kKeys);
     if (call.spoilt) {
       clean_q_ = scratch->Take<T>(kBlockRows * d_width_);
       forbidden_ = scratch->Take<std::uint8_t>(kBlockRows * kKeys);
     }
+    rows_.emplace(call, tile_, dp_, forbidden_, scratch);
   }
 
   void Run(Index task) {
     const Index head = task / call_.parts;
     b_ = head / p_.G;
     g_ = head % p_.G;
-    part_ = task % call_.parts;
+    const Index part = task % call_.parts;
     dq_ = call_.query_gradients + task * call_.query_gradient_size();
     std::fill(dq_, dq_ + call_.query_gradient_size(), T(0));
     if (call_.parameter_sums != nullptr)
       parameter_sums_ = call_.parameter_sums + task * call_.parameter_size();
+    double* change_sums = nullptr;
     if (p_.change != nullptr) {
-      change_sums_ = call_.change_sums + task * p_.group * call_.change_size();
-      std::fill_n(change_sums_, p_.group * call_.change_size(), 0.0);
+      change_sums = call_.change_sums + task * p_.group * call_.change_size();
+      std::fill_n(change_sums, p_.group * call_.change_size(), 0.0);
     }
-    for (Index j0 = part_ * kTileKeys; j0 < p_.S; j0 += call_.parts * kTileKeys) RunTile(j0);
+    rows_->Start(part, change_sums);
+    for (Index j0 = part * kTileKeys; j0 < p_.S; j0 += call_.parts * kTileKeys) RunTile(j0);
   }
 
  private:
@@ -125,7 +125,7 @@ class TiledBackward {
       if (tile_.SetTile(j0)) {
         RunBlock();
       } else {
-        for (std::size_t r = 0; r < tile_.rows(); ++r) AddBias(r, nullptr);
+        for (std::size_t r = 0; r < tile_.rows(); ++r) rows_->AddBias(r, nullptr);
       }
     }
     if (grads_.dk) {
@@ -159,7 +159,7 @@ class TiledBackward {
   void RunBlock() {
     if (!p_.soft() && up_.dout && grads_.dv) AddChosenValues();
     if (!call_.to_scores()) {
-      for (std::size_t r = 0; r < tile_.rows(); ++r) AddBias(r, nullptr);
+      for (std::size_t r = 0; r < tile_.rows(); ++r) rows_->AddBias(r, nullptr);
       return;
     }
     for (std::size_t r = 0; lse2_ != nullptr && r < tile_.rows(); ++r) {
@@ -184,7 +184,10 @@ class TiledBackward {
       }
       q = clean_q_;
     }
-    for (std::size_t r = 0; r < tile_.rows(); ++r) Differentiate(r);
+    for (std::size_t r = 0; r < tile_.rows(); ++r) {
+      rows_->Differentiate(r);
+      if constexpr (Score::kNormed) SubtractAlong(r);
+    }
     if (to_values_ && grads_.dv) AddAcross(tile_.s(0), dout_, e_width_, dv_);
     if constexpr (Score::kProduct) {
       if (grads_.dk) AddAcross(dp_, q, d_width_, dk_);
@@ -242,145 +245,11 @@ class TiledBackward {
     }
   }
 
-  // A row's s becomes p drop, its dp becomes ds by the raw score; both 0 outside its keys.
-  HWY_INLINE void Differentiate(std::size_t r) {
-    const Lanes<T> d;
-    constexpr std::size_t kLanes = LanesOf<T>();
-    const RowRange keys = tile_.range(r);
-    const Index h = tile_.head(r), i = tile_.query(r);
-    const T lse = up_.lse(b_, h, i);
-    T *p = tile_.s(r), *dp = dp_ + r * kKeys;
-    const std::size_t first = keys.FirstVector<T>(), end = keys.EndVector<T>();
-    if (keys.empty() || lse == kMinusInfinity<T>) {
-      std::fill(p, p + kKeys, T(0));
-      std::fill(dp, dp + kKeys, T(0));
-      AddBias(r, nullptr);
-      return;
-    }
-    if (first > 0) std::fill(p, p + first, T(0)), std::fill(dp, dp + first, T(0));
-    if (end < kKeys) std::fill(p + end, p + kKeys, T(0)), std::fill(dp + end, dp + kKeys, T(0));
-    if (!to_values_) std::fill(dp + first, dp + end, T(0));
-
-    if (call_.spoilt) ClearForbidden(r, dp);
-
-    // p = exp(s - lse) = 2^(s - shift) 2^(shift - lse), with a whole number near the middle between the
-    // largest score and that of equal weights: exponents near 0 are rounded least.
-    const double lse2 = static_cast<double>(lse) * kLog2E;
-    const double whole = tile_.weighs() ? 0.0 : std::nearbyint(lse2 - middle_);
-    T rest = static_cast<T>(std::exp2(whole - lse2)), row_shift = static_cast<T>(whole);
-    if (call_.shifts != nullptr) {
-      const Index at = (b_ * p_.H + h) * p_.L + i;
-      rest = call_.inverse_sums[at];
-      row_shift = call_.shifts[at];
-    }
-    const auto scale = hn::Set(d, scale_);
-    const auto shift = hn::Set(d, row_shift);
-    const bool simple = p_.soft() && !call_.row_in_tile() && !p_.dropout.active() && !up_.dweights;
-    if (simple) {
-      const auto term = hn::Set(d, call_.row_term[(b_ * p_.H + h) * p_.L + i]), rest_v = hn::Set(d, rest);
-      for (std::size_t x = first; x < end; x += kLanes) {
-        const auto e = hn::Mul(rest_v, Weight<Score>(tile_, p + x, scale, shift));
-        hn::Store(e, d, p + x);
-        hn::Store(hn::Mul(e, hn::Add(hn::Load(d, dp + x), term)), d, dp + x);
-      }
-    } else if (p_.soft()) {
-      GeneralRow(r, scale, shift, rest);
-    } else {
-      ChoiceRow(r, scale, shift, rest);
-    }
-    if (call_.spoilt) ClearForbidden(r, p), ClearForbidden(r, dp);
-    AddBias(r, dp);
-    if (p_.change != nullptr) DifferentiateChange(r, dp);
-    if (const T* slope = tile_.slope(r)) {
-      for (std::size_t x = first; x < end; x += kLanes) {
-        const auto g = hn::Load(d, dp + x);
-        const auto none = hn::Eq(g, hn::Zero(d));  // a pair that is not allowed has any slope, also NaN
-        hn::Store(hn::IfThenZeroElse(none, hn::Mul(g, hn::Load(d, slope + x))), d, dp + x);
-      }
-    }
-    if constexpr (Score::kNormed) {
-      const T along =
-          score_.ToProducts(RowPlace{b_, h, g_, i, tile_.j0()}, keys, tile_.raw(r), dp, column_sums_);
-      score_.SubtractAlong(along, p_.q_norm(b_, h, i), tile_.q(r), d_width_, DqRow(r));
-    }
-  }
-
-  // From the gradient by the changed scores to that by the scores before, and by the parameters.
-  HWY_NOINLINE void DifferentiateChange(std::size_t r, T* dp) const {
-    const Lanes<T> d;
-    const RowRange keys = tile_.range(r);
-    const Index h = tile_.head(r), size = call_.change_size();
-    p_.change->Differentiate(tile_.pairs(r), p_.ChangeParameters(h), tile_.unchanged(r) + keys.lo,
-                             dp + keys.lo, change_terms_);
-    const std::size_t count = keys.hi - keys.lo;
-    const T* terms = change_terms_;
-    for (Index n = 0; n < size; ++n, terms += kKeys) {
-      auto sum = hn::Zero(d);
-      for (std::size_t x = 0; x < count; x += LanesOf<T>()) sum = hn::Add(sum, LoadUpTo(terms, x, count));
-      change_sums_[(h - g_ * p_.group) * size + n] += static_cast<double>(SumOf<T>(sum));
-    }
-  }
-
-  void ClearForbidden(std::size_t r, T* row) const {
-    for (std::size_t x = 0; x < kKeys; ++x) {
-      if (forbidden_[r * kKeys + x]) row[x] = T(0);
-    }
-  }
-
-  // ds [kTileKeys]; null: 0
-  HWY_INLINE void AddBias(std::size_t r, const T* ds) const {
-    if (call_.bias != nullptr) AddToBias(*call_.bias, tile_, r, p_.S, part_, ds);
-  }
-
-  // A row's s becomes p.
-  HWY_INLINE void RowOfP(std::size_t r, Vector<T> scale, Vector<T> shift, T rest) {
-    const Lanes<T> d;
-    const RowRange keys = tile_.range(r);
-    const std::size_t first = keys.FirstVector<T>(), end = keys.EndVector<T>();
-    T* p = tile_.s(r);
-    VectorSum<T> sum;
-    for (std::size_t x = first; x < end; x += LanesOf<T>()) {
-      const auto e = Weight<Score>(tile_, p + x, scale, shift);
-      sum[x] = hn::Add(sum[x], e);
-      hn::Store(e, d, p + x);
-    }
-    if (!call_.row_in_tile()) return Scale(rest, end - first, p + first);
-    const auto divisor = hn::Set(d, sum.Total());  // its own sum: lse is rounded
-    for (std::size_t x = first; x < end; x += LanesOf<T>()) {
-      hn::Store(hn::Div(hn::Load(d, p + x), divisor), d, p + x);
-    }
-  }
-
-  // Argmax and Sample: ds_x = p_x (dlse - dlog_prob), and dlog_prob more for the chosen key.
-  HWY_NOINLINE void ChoiceRow(std::size_t r, Vector<T> scale, Vector<T> shift, T rest) {
-    const Lanes<T> d;
-    RowOfP(r, scale, shift, rest);
-    const RowRange keys = tile_.range(r);
-    const Index h = tile_.head(r), i = tile_.query(r);
-    const T dlse = up_.dlse ? (*up_.dlse)(b_, h, i) : T(0);
-    const T dlog_prob = up_.dlog_prob ? (*up_.dlog_prob)(b_, h, i) : T(0);
-    T* ds = dp_ + r * kKeys;
-    const auto term = hn::Set(d, dlse - dlog_prob);
-    for (std::size_t x = keys.FirstVector<T>(); x < keys.EndVector<T>(); x += LanesOf<T>()) {
-      hn::Store(hn::Mul(term, hn::Load(d, tile_.s(r) + x)), d, ds + x);
-    }
-    const std::size_t chosen = Chosen(r);
-    if (chosen < kKeys) ds[chosen] += dlog_prob;
-  }
-
-  // The chosen key's place in the tile; kKeys: not here.
-  std::size_t Chosen(std::size_t r) const {
-    const Index x = (*up_.index)(b_, tile_.head(r), tile_.query(r)) - tile_.j0();
-    return x >= 0 && x < kTileKeys && tile_.MaskAllows(r, static_cast<std::size_t>(x))
-               ? static_cast<std::size_t>(x)
-               : kKeys;
-  }
-
   // dv of the chosen keys += drop dout; NaN where the scores hold one.
   void AddChosenValues() {
     for (std::size_t r = 0; r < tile_.rows(); ++r) {
       const Index h = tile_.head(r), i = tile_.query(r);
-      const std::size_t chosen = Chosen(r);
+      const std::size_t chosen = rows_->Chosen(r);
       const T lse = up_.lse(b_, h, i);
       if (chosen == kKeys || lse == kMinusInfinity<T>) continue;
       T weight = std::isnan(lse) ? lse : T(1);
@@ -395,50 +264,14 @@ class TiledBackward {
     }
   }
 
-  // As in Differentiate, with dropout, dweights, or the row term taken from the row itself.
-  HWY_NOINLINE void GeneralRow(std::size_t r, Vector<T> scale, Vector<T> shift, T rest) {
-    const Lanes<T> d;
-    constexpr std::size_t kLanes = LanesOf<T>();
-    RowOfP(r, scale, shift, rest);
+  // What lies along a query or a key has no effect on their cosine.
+  HWY_INLINE void SubtractAlong(std::size_t r) {
     const RowRange keys = tile_.range(r);
     const Index h = tile_.head(r), i = tile_.query(r);
-    const std::size_t first = keys.FirstVector<T>(), end = keys.EndVector<T>();
-    T *p = tile_.s(r), *dp = dp_ + r * kKeys;
-    std::fill(scales_ + first, scales_ + end, T(1));
-    if (p_.dropout.active()) {
-      const RandomRow random(p_.dropout_seed, Stream::kDropout, b_, h, i);
-      DropRow(p_, random, tile_.j0(), first, end, scales_);
-      for (std::size_t x = first; x < end; x += kLanes) {
-        hn::Store(hn::Mul(hn::Load(d, dp + x), hn::Load(d, scales_ + x)), d, dp + x);
-      }
-    }
-    if (up_.dweights) {
-      const T* dweights = &(*up_.dweights)(b_, h, i, tile_.j0());
-      const Index stride = up_.dweights->strides[3];
-      for (std::size_t x = keys.lo; x < keys.hi; ++x) {
-        if (p[x] != 0) dp[x] += dweights[static_cast<Index>(x) * stride];
-      }
-    }
-    const auto term =
-        hn::Set(d, call_.row_in_tile() ? TermOfRow(r) : call_.row_term[(b_ * p_.H + h) * p_.L + i]);
-    for (std::size_t x = first; x < end; x += kLanes) {
-      const auto e = hn::Load(d, p + x);
-      hn::Store(hn::Mul(e, hn::Add(hn::Load(d, dp + x), term)), d, dp + x);
-      hn::Store(hn::Mul(e, hn::Load(d, scales_ + x)), d, p + x);
-    }
-  }
-
-  // dlse - sum_x p_x dp_x
-  T TermOfRow(std::size_t r) const {
-    const Lanes<T> d;
-    const RowRange keys = tile_.range(r);
-    const T *p = tile_.s(r), *dp = dp_ + r * kKeys;
-    VectorSum<T> sum;
-    for (std::size_t x = keys.FirstVector<T>(); x < keys.EndVector<T>(); x += LanesOf<T>()) {
-      sum[x] = hn::MulAdd(hn::Load(d, p + x), hn::Load(d, dp + x), sum[x]);
-    }
-    const T dlse = up_.dlse ? (*up_.dlse)(b_, tile_.head(r), tile_.query(r)) : T(0);
-    return dlse - sum.Total();
+    if (keys.empty()) return;
+    const T along = score_.ToProducts(RowPlace{b_, h, g_, i, tile_.j0()}, keys, tile_.raw(r), dp_ + r * kKeys,
+                                      column_sums_);
+    score_.SubtractAlong(along, p_.q_norm(b_, h, i), tile_.q(r), d_width_, DqRow(r));
   }
 
   // to [keys, width] += a^T rows, a [block rows, keys], rows [block rows, width]
@@ -571,11 +404,9 @@ class TiledBackward {
   Score score_;
   RowBlocks blocks_;
   ScoreTile<T> tile_;
-  T scale_;
   std::size_t D_, E_, d_width_, e_width_;
   T* lse2_ = nullptr;  // [rows], lse as an exponent of 2
-  double middle_;      // half the exponent of the number of keys
-  Index b_ = 0, g_ = 0, part_ = 0;
+  Index b_ = 0, g_ = 0;
   T *key_panels_, *value_panels_, *keys_;  // this tile's
   T *dk_, *dv_;
   T* dout_;  // this block's, [rows, e_width]
@@ -585,11 +416,9 @@ class TiledBackward {
   std::uint8_t* wide_keys_ = nullptr;  // and of this tile, see Panels
   double* parameter_sums_ = nullptr;   // this task's
   std::vector<double> unused_sums_;
-  T* change_terms_ = nullptr;          // of one row, [n, kTileKeys]
-  double* change_sums_ = nullptr;      // of this task, [group, n]
   T* clean_q_ = nullptr;               // where a tensor is spoilt: this block's queries, and
   std::uint8_t* forbidden_ = nullptr;  // what the mask says of each pair, [rows, kTileKeys]
-  HWY_ALIGN_MAX T scales_[kTileKeys];
+  std::optional<RowGradient<T, Score>> rows_;
   HWY_ALIGN_MAX T column_sums_[kTileKeys];
 };
 

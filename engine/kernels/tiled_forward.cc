@@ -179,7 +179,11 @@ class TiledForward {
     const auto D = static_cast<std::size_t>(p_.D), E = static_cast<std::size_t>(p_.E);
     const Rows<T> k = RowsOf(p_.k, b, g), v = RowsOf(p_.v, b, g);
     at_ = here_;
-    PackKeys(k[j0], k.stride, count, D, tile_.form(), at_.key_panels, at_.wide);
+    if (HasFewRows()) {
+      FetchRows(k[j0], k.stride, count, D);
+    } else {
+      PackKeys(k[j0], k.stride, count, D, tile_.form(), at_.key_panels, at_.wide);
+    }
     if (call_.shifts != nullptr) return;  // no values
     if (at_.spoilt != nullptr) {
       bool any = false;
@@ -206,7 +210,15 @@ class TiledForward {
     at_.value_stride = static_cast<Index>(width_);
   }
 
+  bool HasFewRows() const { return Score::kProduct && call_.pack_here && tile_.rows() <= 2; }
+
   HWY_INLINE void ComputeTile(std::size_t begin, std::size_t end) {
+    if constexpr (Score::kProduct) {
+      if (HasFewRows()) {
+        const Rows<T> k = RowsOf(p_.k, tile_.block().b, tile_.block().g);
+        return tile_.ComputeUnpacked(score_, k[tile_.j0()], k.stride);
+      }
+    }
     tile_.ComputeRows(score_, at_.key_panels, at_.wide, begin, end);
   }
 
