@@ -30,6 +30,17 @@ target_link_libraries(regard_torch INTERFACE ${TORCH_LIBRARIES})
 # The wheel's include folder also holds fmt's headers, of another version than the system's library.
 target_compile_definitions(regard_torch INTERFACE FMT_HEADER_ONLY=1)
 
+# at::parallel_for lies in torch's headers and uses more than one thread only where it is compiled with OpenMP. It has to
+# be torch's own runtime, GCC's; Clang has another, whose threads would compete with torch's: there it stays on one.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(regard_torch INTERFACE -fopenmp)
+  if(EXISTS "${_torch}/lib/libgomp.so.1")
+    target_link_libraries(regard_torch INTERFACE "${_torch}/lib/libgomp.so.1")
+  else()
+    target_link_options(regard_torch INTERFACE -fopenmp)
+  endif()
+endif()
+
 # The precompiled torch header, compiled once and reused by every target that asks for it.
 # CONFIGURE leaves the file alone when it is already there: a newer one would compile everything again.
 file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/torch_pch.cc" CONTENT "// Holds the precompiled torch header.\n")
