@@ -14,6 +14,9 @@ void AddLoopOptions(CLI::App& command, LoopOptions& o) {
   AddReal(command, "--max-minutes", "X", o.max_minutes, {.min = 0}, "Minutes at most; 0: no limit")
       ->group(group);
   AddInteger(command, "--accumulate", "N", o.accumulate, 1, "Batches a step")->group(group);
+  AddInteger(command, "--shares", "N", o.shares, 1,
+             "Parts of a batch that are computed at once, a thread each; 1: each operation uses all threads")
+      ->group(group);
   AddReal(command, "--learning-rate", "X", o.learning_rate, {.min = 0}, "Adam's rate")->group(group);
   AddReal(command, "--min-learning-rate", "X", o.least_rate, {.min = 0}, "Where the cosine schedule ends")
       ->group(group);
@@ -53,6 +56,7 @@ train::TrainOptions MakeTrainOptions(const LoopOptions& o) {
   train.adam.weight_decay = o.weight_decay;
   train.clip = o.clip;
   train.accumulation = o.accumulate;
+  train.shares = o.shares;
   train.seed = static_cast<std::uint64_t>(o.seed);
   train.validate_every = o.validate_every;
   train.patience = o.patience;

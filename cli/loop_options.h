@@ -14,7 +14,7 @@ namespace regard::cli {
 struct LoopOptions {
   std::int64_t epochs = 10, max_steps = 0, patience = 0, validate_every = 0;
   double max_minutes = 0;
-  std::int64_t accumulate = 1, warmup = 0, seed = 0;
+  std::int64_t accumulate = 1, shares = 1, warmup = 0, seed = 0;
   double learning_rate = 1e-3, least_rate = 0, clip = 1, weight_decay = 0, beta2 = 0.999;
   std::string schedule = "constant";
 };

@@ -19,7 +19,9 @@ Tensor Joined(const std::vector<Tensor>& parts) {
 }
 
 // [N], even in -most .. most
-Tensor Drawn(std::int64_t count, double most) { return (2 * torch::rand({count}) - 1) * most; }
+Tensor Drawn(std::int64_t count, double most, const torch::Generator& generator) {
+  return (2 * torch::rand({count}, generator) - 1) * most;
+}
 
 }  // namespace
 
@@ -34,13 +36,14 @@ models::ImageBatch MakeImageBatch(const data::ImageSet& images, double white) {
 
 // An output pixel at p, in -1 .. 1 from edge to edge, is taken from A p + b (Jaderberg et al. 2015, section
 // 3.2). With r = columns / rows the turn keeps angles where the sides differ.
-Tensor Augment(const Tensor& images, const Augmentation& augmentation) {
+Tensor Augment(const Tensor& images, const Augmentation& augmentation, std::uint64_t seed) {
+  const torch::Generator generator = at::detail::createCPUGenerator(seed);
   const std::int64_t count = images.size(0);
   const auto rows = static_cast<double>(images.size(1)), columns = static_cast<double>(images.size(2));
-  const Tensor angle = Drawn(count, augmentation.rotate * std::numbers::pi / 180);
-  const Tensor size = Drawn(count, std::log1p(augmentation.scale)).exp();
-  const Tensor right = Drawn(count, 2 * augmentation.shift / columns);
-  const Tensor down = Drawn(count, 2 * augmentation.shift / rows);
+  const Tensor angle = Drawn(count, augmentation.rotate * std::numbers::pi / 180, generator);
+  const Tensor size = Drawn(count, std::log1p(augmentation.scale), generator).exp();
+  const Tensor right = Drawn(count, 2 * augmentation.shift / columns, generator);
+  const Tensor down = Drawn(count, 2 * augmentation.shift / rows, generator);
   const Tensor c = angle.cos() / size, s = angle.sin() / size;
   const Tensor matrix = torch::stack({c, -s * (rows / columns), right, s * (columns / rows), c, down}, 1);
   const Tensor planes = images.permute({0, 3, 1, 2});
@@ -97,11 +100,12 @@ std::int64_t ImageTask::StartEpoch(std::int64_t epoch, std::uint64_t seed) {
   return (count + options_.batch_size - 1) / options_.batch_size;
 }
 
-LossSum ImageTask::Loss(std::int64_t batch, std::uint64_t seed) {
+LossSum ImageTask::Loss(std::int64_t batch, const Share& share, std::uint64_t seed) {
   const std::int64_t begin = batch * options_.batch_size;
-  const Tensor rows = order_.slice(0, begin, begin + options_.batch_size);
+  const Tensor rows = order_.slice(0, begin + share.index, begin + options_.batch_size, share.count);
+  if (rows.size(0) == 0) return {};
   models::ImageBatch images{training_.images.index_select(0, rows), training_.labels.index_select(0, rows)};
-  if (options_.augmentation.any()) images.images = Augment(images.images, options_.augmentation);
+  if (options_.augmentation.any()) images.images = Augment(images.images, options_.augmentation, seed);
   return model_.Loss(images, options_.label_smoothing, seed);
 }
 

@@ -26,8 +26,8 @@ struct Augmentation {
 };
 
 // The images [N, rows, columns, channels] moved so, each on its own, around their middle; bilinear, and what
-// comes in from outside is as the nearest pixel of the edge. Follows torch's generator.
-torch::Tensor Augment(const torch::Tensor& images, const Augmentation& augmentation);
+// comes in from outside is as the nearest pixel of the edge. The same seed moves them the same way.
+torch::Tensor Augment(const torch::Tensor& images, const Augmentation& augmentation, std::uint64_t seed);
 
 struct ImageMeasures {
   std::int64_t images = 0, correct = 0;
@@ -61,7 +61,7 @@ class ImageTask : public TrainingTask {
 
   torch::nn::Module& module() override { return model_; }
   std::int64_t StartEpoch(std::int64_t epoch, std::uint64_t seed) override;
-  LossSum Loss(std::int64_t batch, std::uint64_t seed) override;
+  LossSum Loss(std::int64_t batch, const Share& share, std::uint64_t seed) override;
   Measures Validate(const std::function<bool()>& stop) override;
 
  private:

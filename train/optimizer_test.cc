@@ -26,12 +26,12 @@ double LargestDifference(const AdamOptions& options, const ReferenceOptions& ref
   Reference reference(theirs.module().parameters(), reference_options);
   for (int step = 0; step < 20; ++step) {
     adam.ZeroGrad();
-    const LossSum loss = ours.Loss(0, 0);
+    const LossSum loss = ours.Loss(0, {}, 0);
     loss.sum.backward();
     EXPECT_TRUE(adam.Step(0.05, static_cast<double>(loss.tokens), 0.2).applied);
 
     reference.zero_grad();
-    const LossSum same = theirs.Loss(0, 0);
+    const LossSum same = theirs.Loss(0, {}, 0);
     (same.sum / same.tokens).backward();
     torch::nn::utils::clip_grad_norm_(theirs.module().parameters(), 0.2);
     reference.step();
@@ -63,7 +63,7 @@ TEST(Adam, DecaysMatricesAloneWhenAsked) {
   Adam decayed(with.module(), {.weight_decay = 0.5, .decay_matrices_only = true}),
       plain(without.module(), {});
   for (auto& [task, adam] : std::vector<std::pair<ToyTask*, Adam*>>{{&with, &decayed}, {&without, &plain}}) {
-    task->Loss(0, 0).sum.backward();
+    task->Loss(0, {}, 0).sum.backward();
     adam->Step(0.1, 1, 1);
   }
   const torch::Tensor start = ToyTask(64).model->first->weight, plain_weight = without.model->first->weight;
@@ -76,7 +76,7 @@ TEST(Adam, NonFiniteGradientChangesNothing) {
   ToyTask task(64);
   task.StartEpoch(0, 0);
   Adam adam(task.module(), {});
-  task.Loss(0, 0).sum.backward();
+  task.Loss(0, {}, 0).sum.backward();
   const torch::Tensor before = task.model->first->weight.detach().clone();
   task.model->second->bias.mutable_grad()[0] = std::numeric_limits<float>::infinity();
   const StepReport report = adam.Step(0.1, 1, 1);
@@ -89,7 +89,7 @@ TEST(Adam, LeavesParametersWithoutGradientAlone) {
   ToyTask task(64);
   task.StartEpoch(0, 0);
   Adam adam(task.module(), {.weight_decay = 0.1});
-  task.Loss(0, 0).sum.backward();
+  task.Loss(0, {}, 0).sum.backward();
   task.model->first->weight.mutable_grad() = torch::Tensor();
   const torch::Tensor first = task.model->first->weight.detach().clone();
   const torch::Tensor second = task.model->second->weight.detach().clone();

@@ -61,9 +61,10 @@ std::int64_t TextTask::StartEpoch(std::int64_t epoch, std::uint64_t seed) {
   return std::max<std::int64_t>(std::ssize(training_) / (windows_.context * windows_.batch_size), 1);
 }
 
-LossSum TextTask::Loss(std::int64_t batch, std::uint64_t seed) {
-  return model_.Loss(MakeTokenBatch(training_, data::DrawWindows(std::ssize(training_), windows_, batch)),
-                     seed);
+LossSum TextTask::Loss(std::int64_t batch, const Share& share, std::uint64_t seed) {
+  const auto windows = share.Of(data::DrawWindows(std::ssize(training_), windows_, batch));
+  if (windows.empty()) return {};
+  return model_.Loss(MakeTokenBatch(training_, windows), seed);
 }
 
 Measures TextTask::Validate(const std::function<bool()>& stop) {

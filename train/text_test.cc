@@ -76,6 +76,25 @@ TEST(TextTask, InterruptedAndResumedGivesTheSameBits) {
   for (std::size_t i = 0; i < whole.size(); ++i) EXPECT_TRUE(whole[i].second.equal(parts[i].second));
 }
 
+TEST(TextTask, SharesGiveTheSameBitsOnAnyNumberOfThreads) {
+  const int threads = at::get_num_threads();
+  std::vector<std::string> weights;
+  for (const int used : {1, 2, 3}) {
+    at::set_num_threads(used);
+    const ScratchFolder folder;
+    TextRun run = TextRun::Create(folder / "run", SmallModel(), false);
+    const auto text = data::EncodeText(run.tokenizer(), Repeated(20)).ids;
+    TextTask task(run.model(), text, {text.begin(), text.begin() + 100}, {.batch_size = 5});
+    TrainOptions options = Options(30);
+    options.shares = 2;
+    Trainer(task, options, &run.directory()).Run();
+    weights.push_back(ReadAll(folder / "run/model.safetensors"));
+  }
+  at::set_num_threads(threads);
+  EXPECT_EQ(weights[0], weights[1]);
+  EXPECT_EQ(weights[0], weights[2]);
+}
+
 TEST(TextTask, LearnsATextThatRepeatsAndWritesIt) {
   const ScratchFolder folder;
   Train(folder / "run", {1000}, 150);

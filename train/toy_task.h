@@ -45,17 +45,21 @@ class ToyTask : public TrainingTask {
     if (shuffle) std::shuffle(order_.begin(), order_.end(), generator);
     return (x_.size(0) + batch_size_ - 1) / batch_size_;
   }
-  LossSum Loss(std::int64_t batch, std::uint64_t seed) override {
-    ++losses;
-    if (before_loss) before_loss(losses);
-    seeds.push_back(seed);
+  LossSum Loss(std::int64_t batch, const Share& share, std::uint64_t seed) override {
+    if (share.count == 1) {
+      ++losses;
+      if (before_loss) before_loss(losses);
+      seeds.push_back(seed);
+    }
     const std::int64_t begin = batch * batch_size_, end = std::min(begin + batch_size_, x_.size(0));
-    const torch::Tensor rows = torch::tensor(order_).slice(0, begin, end);
+    const auto own = share.Of(std::vector<std::int64_t>(order_.begin() + begin, order_.begin() + end));
+    if (own.empty()) return {};
+    const torch::Tensor rows = torch::tensor(own);
     const torch::Tensor error = model->forward(x_.index_select(0, rows), dropout_) - y_.index_select(0, rows);
     torch::Tensor sum = error.square().sum() * factor;
     // Adds 0, whose gradient is not a number: the slope of a root at 0.
     if (poison) sum = sum + (model->second->bias.sum() * 0).sqrt();
-    return {sum, sum.detach(), end - begin};
+    return {sum, sum.detach(), std::ssize(own)};
   }
   Measures Validate(const std::function<bool()>&) override {
     ++validations;

@@ -23,6 +23,7 @@ void to_json(nlohmann::json& json, const TrainOptions& o) {
           {"decoupled", o.adam.decoupled},
           {"clip", o.clip},
           {"accumulation", o.accumulation},
+          {"shares", o.shares},
           {"non_finite", o.non_finite},
           {"seed", o.seed},
           {"validate_every", o.validate_every},
@@ -58,6 +59,7 @@ void from_json(const nlohmann::json& json, TrainOptions& o) {
   get("decoupled", o.adam.decoupled);
   get("clip", o.clip);
   get("accumulation", o.accumulation);
+  if (json.contains("shares")) get("shares", o.shares);  // older runs have none
   get("non_finite", o.non_finite);
   get("seed", o.seed);
   get("validate_every", o.validate_every);

@@ -30,6 +30,19 @@ std::uint64_t BatchSeed(std::uint64_t seed, std::int64_t step, std::int64_t part
   return mix(mix(mix(seed) + static_cast<std::uint64_t>(step)) + static_cast<std::uint64_t>(part));
 }
 
+// While it lives, operations of this thread stay on it. (Within a parallel region those of ATen do anyway, but
+// MKL still divides its work among as many as before, one after the other.)
+class OneThread {
+ public:
+  OneThread() { at::set_num_threads(1); }
+  ~OneThread() { at::set_num_threads(before_); }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  int before_ = at::get_num_threads();
+};
+
 std::string Limit(std::int64_t limit) { return limit > 0 ? fmt::format("/{}", limit) : std::string(); }
 
 }  // namespace
@@ -45,6 +58,9 @@ Trainer::Trainer(TrainingTask& task, const TrainOptions& options, RunDirectory* 
   }
   if (options_.accumulation < 1) {
     throw UsageError(fmt::format("accumulation is {}, expected at least 1", options_.accumulation));
+  }
+  if (options_.shares < 1) {
+    throw UsageError(fmt::format("shares is {}, expected at least 1", options_.shares));
   }
 }
 
@@ -163,7 +179,9 @@ double Trainer::Accumulate(std::int64_t batches, std::int64_t* tokens) {
   for (std::int64_t part = 0; part < batches; ++part) {
     const std::uint64_t seed = BatchSeed(options_.seed, state_.step, part);
     torch::manual_seed(seed);
-    const LossSum loss = task_.Loss(state_.batch + part, seed);
+    const bool whole = options_.shares == 1;
+    const LossSum loss =
+        whole ? task_.Loss(state_.batch + part, {}, seed) : AddInShares(state_.batch + part, seed);
     const double value = loss.nats.item<double>();
     if (!std::isfinite(value)) {
       throw Error(fmt::format(
@@ -172,11 +190,46 @@ double Trainer::Accumulate(std::int64_t batches, std::int64_t* tokens) {
           run_ == nullptr ? std::string("nothing was saved")
                           : fmt::format("{} keeps the checkpoint of step {}", run_->path(), saved_step_)));
     }
-    loss.sum.backward();
+    if (whole) loss.sum.backward();
     nats += value;
     *tokens += loss.tokens;
   }
   return nats;
+}
+
+// Adds the gradients of a batch; `sum` of the result has none.
+LossSum Trainer::AddInShares(std::int64_t batch, std::uint64_t seed) {
+  std::vector<torch::Tensor> parameters;
+  for (torch::Tensor& parameter : task_.module().parameters()) {
+    if (parameter.requires_grad()) parameters.push_back(parameter);
+  }
+  const auto count = static_cast<std::size_t>(options_.shares);
+  std::vector<LossSum> losses(count);
+  std::vector<torch::autograd::variable_list> gradients(count);
+  at::parallel_for(0, options_.shares, 1, [&](std::int64_t begin, std::int64_t end) {
+    const OneThread one;
+    for (std::int64_t n = begin; n < end; ++n) {
+      LossSum& loss = losses[static_cast<std::size_t>(n)];
+      loss = task_.Loss(batch, {n, options_.shares}, BatchSeed(seed, n, 0));
+      if (loss.tokens == 0) continue;
+      gradients[static_cast<std::size_t>(n)] =
+          torch::autograd::grad({loss.sum}, parameters, {}, /*retain_graph=*/false, /*create_graph=*/false,
+                                /*allow_unused=*/true);
+    }
+  });
+  LossSum all{torch::Tensor(), torch::zeros({}, torch::kDouble), 0};
+  for (std::size_t n = 0; n < count; ++n) {
+    if (losses[n].tokens == 0) continue;
+    all.nats += losses[n].nats;
+    all.tokens += losses[n].tokens;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      const torch::Tensor& gradient = gradients[n][i];
+      if (!gradient.defined()) continue;
+      torch::Tensor& sum = parameters[i].mutable_grad();
+      sum = sum.defined() ? sum + gradient : gradient.contiguous();
+    }
+  }
+  return all;
 }
 
 void Trainer::Step() {

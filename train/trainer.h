@@ -30,6 +30,10 @@ struct TrainOptions {
   AdamOptions adam;
   double clip = 1;                // largest gradient norm; 0: no clipping
   std::int64_t accumulation = 1;  // batches a step; equal to one batch as large as all of them
+  // A batch is computed in so many shares at once, each on one thread, and their gradients are summed in
+  // order: the weights do not depend on the number of threads then. 1: each operation uses all threads.
+  // Dropout differs between numbers of shares. A task whose randomness is not from its seed has to have 1.
+  std::int64_t shares = 1;
   NonFinite non_finite = NonFinite::kStop;
   std::uint64_t seed = 0;
 
@@ -102,6 +106,7 @@ class Trainer {
   void StartEpoch();
   void Step();
   double Accumulate(std::int64_t batches, std::int64_t* tokens);
+  LossSum AddInShares(std::int64_t batch, std::uint64_t seed);
   void LogStep(double rate, double grad_norm, double nats, std::int64_t tokens, double seconds);
   void Validate(const std::function<bool()>& stop);
   void Save();

@@ -62,6 +62,19 @@ TEST(Trainer, AccumulatedBatchesEqualOneLargeBatch) {
   EXPECT_LT(LargestDifference(small, large), 2e-6);
 }
 
+TEST(Trainer, SharesEqualTheWholeBatch) {
+  for (const std::int64_t shares : {3, 20}) {  // 20: more than a batch has rows
+    ToyTask whole(16), shared(16);
+    TrainOptions options = Quick();
+    options.clip = 0.1;
+    Trainer(whole, options).Run();
+    options.shares = shares;
+    const TrainResult result = Trainer(shared, options).Run();
+    EXPECT_EQ(result.tokens, 3 * 64);
+    EXPECT_LT(LargestDifference(whole, shared), 2e-6) << shares;
+  }
+}
+
 TEST(Trainer, AShortLastGroupIsNormalisedByItsOwnTokens) {
   // 64 examples in batches of 24: 24, 24, 16; two a step: 48 and 16.
   ToyTask grouped(24);
@@ -183,6 +196,10 @@ TEST(Trainer, OptionsThatCannotWorkAreRefused) {
   options.accumulation = 0;
   EXPECT_THAT([&] { Trainer(task, options); },
               ThrowsMessage<UsageError>("accumulation is 0, expected at least 1"));
+  options = Quick();
+  options.shares = 0;
+  EXPECT_THAT([&] { Trainer(task, options); },
+              ThrowsMessage<UsageError>("shares is 0, expected at least 1"));
 }
 
 TEST(Trainer, FirstSignalStopsAfterTheStep) {

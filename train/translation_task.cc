@@ -124,9 +124,10 @@ std::int64_t TranslationTask::StartEpoch(std::int64_t epoch, std::uint64_t seed)
   return static_cast<std::int64_t>(batches_.size());
 }
 
-LossSum TranslationTask::Loss(std::int64_t batch, std::uint64_t seed) {
-  return model_.Loss(MakePairBatch(training_, batches_[static_cast<std::size_t>(batch)]),
-                     options_.label_smoothing, seed);
+LossSum TranslationTask::Loss(std::int64_t batch, const Share& share, std::uint64_t seed) {
+  const auto rows = share.Of(batches_[static_cast<std::size_t>(batch)]);
+  if (rows.empty()) return {};
+  return model_.Loss(MakePairBatch(training_, rows), options_.label_smoothing, seed);
 }
 
 Measures TranslationTask::Validate(const std::function<bool()>& stop) {

@@ -64,7 +64,7 @@ class TranslationTask : public TrainingTask {
 
   torch::nn::Module& module() override { return model_; }
   std::int64_t StartEpoch(std::int64_t epoch, std::uint64_t seed) override;
-  LossSum Loss(std::int64_t batch, std::uint64_t seed) override;
+  LossSum Loss(std::int64_t batch, const Share& share, std::uint64_t seed) override;
   // "loss" in nats per token, and what metric adds.
   Measures Validate(const std::function<bool()>& stop) override;
 

@@ -215,6 +215,23 @@ TEST_P(TrainingOf, ContinuesBitForBitAfterAnInterruption) {
     EXPECT_TRUE(torch::equal(a[i].second, b[i].second)) << a[i].first;
 }
 
+TEST_P(TrainingOf, SharesGiveTheSameBitsOnAnyNumberOfThreads) {
+  const int threads = at::get_num_threads();
+  std::vector<std::string> weights;
+  for (const int used : {1, 2, 3}) {
+    at::set_num_threads(used);
+    const ScratchFolder folder;
+    TranslationRun run = TranslationRun::Create(folder / "run", NumbersSetup(GetParam()), false);
+    TrainOptions options = Quick(2);
+    options.shares = 2;
+    Train(run, options);
+    weights.push_back(ReadAll(folder / "run/model.safetensors"));
+  }
+  at::set_num_threads(threads);
+  EXPECT_EQ(weights[0], weights[1]);
+  EXPECT_EQ(weights[0], weights[2]);
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, TrainingOf, testing::Values("bahdanau", "transformer"),
                          [](const auto& info) { return std::string(info.param); });
 
