@@ -121,7 +121,23 @@ class GptDecoder : public LanguageDecoder {
   explicit GptDecoder(Gpt& model) : model_(model), caches_(model.layers_.size()) {}
 
   Tensor Step(const Tensor& tokens) override {
-    torch::NoGradGuard no_grad;
+    Tensor logits;
+    {
+      const c10::InferenceMode inference;  // its operations cost less than those of NoGradGuard
+      logits = ReadOn(tokens);
+    }
+    return logits.clone();  // not a tensor of that mode
+  }
+
+  void Select(const Tensor& rows) override {
+    if (window_.defined()) window_ = window_.index_select(0, rows);
+    for (nn::KeyValueCache& cache : caches_) cache.Select(rows);
+  }
+
+ private:
+  std::int64_t Read() const { return window_.defined() ? window_.size(1) : 0; }
+
+  Tensor ReadOn(const Tensor& tokens) {
     ExpectTokens(tokens, std::numeric_limits<std::int64_t>::max());
     const bool training = model_.is_training();
     if (training) model_.eval();
@@ -144,14 +160,6 @@ class GptDecoder : public LanguageDecoder {
     if (training) model_.train();
     return logits;
   }
-
-  void Select(const Tensor& rows) override {
-    if (window_.defined()) window_ = window_.index_select(0, rows);
-    for (nn::KeyValueCache& cache : caches_) cache.Select(rows);
-  }
-
- private:
-  std::int64_t Read() const { return window_.defined() ? window_.size(1) : 0; }
 
   Gpt& model_;
   std::vector<nn::KeyValueCache> caches_;  // of each layer

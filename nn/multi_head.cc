@@ -47,6 +47,12 @@ class PackedAttend : public torch::autograd::Function<PackedAttend> {
            constant(o.precision);
   }
 
+  // Queries beside keys that are stored elsewhere, without a gradient; [B, L, H D].
+  static Tensor RunApart(const Tensor& q, const KeyValues& memory, const PackedHeads& heads,
+                         const AttendOptions& options) {
+    return Compute({q, memory.keys, memory.values, options, options.seed}, heads).first;
+  }
+
   // [B, L, H D]
   static Tensor Run(const Tensor& qkv, const PackedHeads& heads, const AttendOptions& options) {
     if (qkv.requires_grad() && torch::GradMode::is_enabled()) return apply(qkv, heads, options);
@@ -159,8 +165,11 @@ KeyValues KeyValueCache::Append(const Tensor& keys, const Tensor& values) {
     keys_ = grown(keys_, keys);
     values_ = grown(values_, values);
   }
-  keys_.narrow(2, length_, keys.size(2)).copy_(keys);
-  values_.narrow(2, length_, keys.size(2)).copy_(values);
+  const auto rows = [&](const Tensor& buffer) {
+    return torch::as_strided(buffer, keys.sizes(), buffer.strides(), length_ * buffer.stride(2));
+  };
+  rows(keys_).copy_(keys);
+  rows(values_).copy_(values);
   length_ = end;
   return All();
 }
@@ -267,15 +276,20 @@ Context MultiHeadAttentionImpl::SelfHeads(const Tensor& x, AttendOptions options
   ForTraining(&options);
   const Tensor qkv = torch::linear(x, in_proj_weight, in_proj_bias);
   const PackedHeads heads{options_.num_heads, options_.num_key_heads};
-  if (cache == nullptr && options_.scores.empty() && PackedAttend::Can(qkv, options)) {
+  const bool direct = options_.scores.empty() && PackedAttend::Can(qkv, options);
+  const auto guarded = [](const auto& run) {
     try {
-      return {PackedAttend::Run(qkv, heads, options), Tensor()};
+      return Context{run(), Tensor()};
     } catch (const c10::Error& error) {
       throw Error(error.what_without_backtrace());
     }
-  }
+  };
+  if (cache == nullptr && direct) return guarded([&] { return PackedAttend::Run(qkv, heads, options); });
   const auto [q, k, v] = heads.Split(qkv);
   const KeyValues memory = cache == nullptr ? KeyValues{k, v} : cache->Append(k, v);
+  if (direct && !torch::GradMode::is_enabled()) {
+    return guarded([&, &q = q] { return PackedAttend::RunApart(q, memory, heads, options); });
+  }
   const AttendResult result = AttendHeads(q, memory, options);
   return {result.out.transpose(1, 2).flatten(2), result.weights};
 }

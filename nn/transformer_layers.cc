@@ -65,6 +65,8 @@ Tensor TransformerLayerImpl::Add(const Tensor& residual, const Tensor& x, torch:
   Tensor sum;
   if (is_training() && options_.dropout > 0) {
     sum = residual + Dropout(linear->forward(x), options_.dropout, seed);
+  } else if (!torch::GradMode::is_enabled()) {
+    sum = linear->forward(x).add_(residual);
   } else {  // added by the product itself
     sum = torch::addmm(residual.flatten(0, 1), x.flatten(0, 1), linear->weight.t());
     if (options_.bias) sum.add_(linear->bias);
