@@ -4,7 +4,7 @@ values, and with a plain PyTorch loop that has a cache.
 
 The programs run alternately with the same threads; medians and ratios are printed. Build the first one before:
 
-    ninja -C build generation_bench && bench/generation.py
+    ninja -C build generation_bench && .venv/bin/python bench/generation.py
 """
 
 import argparse

@@ -116,6 +116,7 @@ const std::vector<Preset>& TextPresets() {
                                              {"--context", "64"},
                                              {"--dropout", "0"},
                                              {"--no-bias", "true"},
+                                             {"--shares", "2"},
                                              {"--batch-size", "12"},
                                              {"--epochs", "0"},
                                              {"--max-steps", "2000"},
