@@ -1,6 +1,6 @@
-// Writes text with a GPT of fresh weights (6 layers, 6 heads, width 384, 65 tokens, context 1,024), a sequence at a time:
-// each token from the caches of those before it, and, for comparison, each from all before it read again. Prints one line
-// of JSON, seconds a token of both. Run by bench/generation.py.
+// Writes text with a GPT of fresh weights (6 layers, 6 heads, width 384, 65 tokens, context 1,024), a
+// sequence at a time: each token from the caches of those before it, and, for comparison, each from all
+// before it read again. Prints one line of JSON, seconds a token of both. Run by bench/generation.py.
 #include <torch/torch.h>
 
 #include <chrono>
@@ -30,8 +30,8 @@ double Write(models::LanguageModel& model, std::int64_t tokens, bool cached) {
     const torch::Tensor logits =
         decoder->Step(torch::from_blob(text.data() + seen, {1, count}, torch::kLong));
     seen = text.size();
-    text.push_back(data::SampleToken(
-        {logits.data_ptr<float>(), static_cast<std::size_t>(logits.size(1))}, {}, text, random));
+    text.push_back(data::SampleToken({logits.data_ptr<float>(), static_cast<std::size_t>(logits.size(1))}, {},
+                                     text, random));
   }
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() /
          static_cast<double>(tokens);

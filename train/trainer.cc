@@ -30,8 +30,8 @@ std::uint64_t BatchSeed(std::uint64_t seed, std::int64_t step, std::int64_t part
   return mix(mix(mix(seed) + static_cast<std::uint64_t>(step)) + static_cast<std::uint64_t>(part));
 }
 
-// While it lives, operations of this thread stay on it. (Within a parallel region those of ATen do anyway, but
-// MKL still divides its work among as many as before, one after the other.)
+// While it lives, operations of this thread stay on it. (Within a parallel region those of ATen do anyway,
+// but MKL still divides its work among as many as before, one after the other.)
 class OneThread {
  public:
   OneThread() { at::set_num_threads(1); }

@@ -198,8 +198,7 @@ TEST(Trainer, OptionsThatCannotWorkAreRefused) {
               ThrowsMessage<UsageError>("accumulation is 0, expected at least 1"));
   options = Quick();
   options.shares = 0;
-  EXPECT_THAT([&] { Trainer(task, options); },
-              ThrowsMessage<UsageError>("shares is 0, expected at least 1"));
+  EXPECT_THAT([&] { Trainer(task, options); }, ThrowsMessage<UsageError>("shares is 0, expected at least 1"));
 }
 
 TEST(Trainer, FirstSignalStopsAfterTheStep) {

@@ -38,12 +38,12 @@ Tensor Turned(const Tensor& pair, std::int64_t n) {
 }
 
 std::string Table(const Tensor& positions) {
-  regard::view::AttentionDocument map{"Positions", "position", "column", {}};
-  const Tensor shifted = ((positions + 1) / 2).to(torch::kFloat).contiguous();  // a heatmap starts at 0
+  regard::view::AttentionDocument map{"Positions", "column", "position", {}};
+  const Tensor shifted = ((positions.t() + 1) / 2).to(torch::kFloat).contiguous();  // a heatmap starts at 0
   regard::view::AttentionPanel panel;
   panel.title = "(sine or cosine + 1) / 2";
-  for (std::int64_t p = 0; p < kLength; ++p) panel.queries.push_back(std::to_string(p));
-  for (std::int64_t c = 0; c < kWidth; ++c) panel.keys.push_back(std::to_string(c));
+  for (std::int64_t p = 0; p < kLength; ++p) panel.keys.push_back(std::to_string(p));
+  for (std::int64_t c = 0; c < kWidth; ++c) panel.queries.push_back(std::to_string(c));
   panel.weights = {shifted.data_ptr<float>(), shifted.data_ptr<float>() + shifted.numel()};
   map.panels.push_back(panel);
   return regard::view::SvgDocument(map);
@@ -83,7 +83,8 @@ int main(int count, char** arguments) {
               largest);
   if (count <= 1) return 0;
   std::ofstream file(arguments[1]);
-  file << regard::view::Arrange({Table(table), PlotSvg(periods), PlotSvg(rotation)}, 3);
+  file << regard::view::Arrange({regard::view::Arrange({PlotSvg(periods), PlotSvg(rotation)}), Table(table)},
+                                1);
   file.close();
   if (!file) {
     std::fprintf(stderr, "cannot write %s\n", arguments[1]);
