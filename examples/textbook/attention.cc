@@ -77,7 +77,7 @@ std::vector<Picture> Draw(const Tensor& x) {
         SelfWeights(x, {.window = 1})}},
       {"side_by_side",
        "Causal heads side by side",
-       {"causal"},
+       {""},
        {"head 0", "head 1"},
        {side_by_side->forward(x, {}, true).weights}},
       {"multi_head",
