@@ -7,6 +7,7 @@
 #include "engine/base/error.h"
 #include "view/markup.h"
 #include "view/png.h"
+#include "view/svg_parts.h"
 #include "view/token_text.h"
 
 namespace regard::view {
@@ -19,12 +20,6 @@ constexpr char kLook[] = "#ff8a1f", kFrame[] = "#c9ced8";
 // Opacities: of the colour of the largest weight, and of the shade over what has none or was not seen.
 constexpr double kStrongest = 0.72, kShade = 0.62;
 
-std::string At(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f", value);
-  return text;
-}
-
 std::string Number(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.3g", value);
@@ -34,11 +29,6 @@ std::string Number(double value) {
 std::string Percent(double share) {
   std::string text = Number(100 * share);
   return text += " %";
-}
-
-std::string Text(double x, double y, const std::string& attributes, const std::string& shown) {
-  return "<text x=\"" + At(x) + "\" y=\"" + At(y) + "\" " + attributes + ">" + EscapeShown(shown) +
-         "</text>\n";
 }
 
 // Attributes of a place and a size.

@@ -9,6 +9,7 @@
 
 #include "engine/base/error.h"
 #include "view/markup.h"
+#include "view/svg_parts.h"
 #include "view/token_text.h"
 
 namespace regard::view {
@@ -20,21 +21,14 @@ constexpr char kInk[] = "#1c2030", kSoft[] = "#626a7c", kLine[] = "#e3e7ee";
 // Told apart with any colour vision, and by their lightness (Okabe and Ito 2008, in an order of our own).
 constexpr std::array kColors = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#8a6d00"};
 
-std::string At(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f", value);
-  return text;
-}
-
 std::string Number(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.6g", value + 0.0);  // 0 for -0
   return text;
 }
 
-std::string Text(double x, double y, const std::string& attributes, const std::string& text) {
-  return "<text x=\"" + At(x) + "\" y=\"" + At(y) + "\" " + attributes + ">" + EscapeShown(ShownText(text)) +
-         "</text>\n";
+std::string Label(double x, double y, const std::string& attributes, const std::string& text) {
+  return Text(x, y, attributes, ShownText(text));
 }
 
 // From numbers to pixels, with round numbers as ticks.
@@ -125,20 +119,20 @@ std::string AxesMarkup(const Plot& plot, const Axis& x, const Axis& y, double to
   };
   for (const double tick : x.ticks()) {
     line(x(tick), top, x(tick), bottom);
-    markup += Text(x(tick), bottom + 16, soft + " text-anchor=\"middle\"", Number(tick));
+    markup += Label(x(tick), bottom + 16, soft + " text-anchor=\"middle\"", Number(tick));
   }
   for (const double tick : y.ticks()) {
     line(kLeft, y(tick), right, y(tick));
-    markup += Text(kLeft - 7, y(tick) + 4, soft + " text-anchor=\"end\"", Number(tick));
+    markup += Label(kLeft - 7, y(tick) + 4, soft + " text-anchor=\"end\"", Number(tick));
   }
   if (!plot.x_axis.empty()) {
-    markup += Text((kLeft + right) / 2, bottom + 36, soft + " text-anchor=\"middle\"", plot.x_axis);
+    markup += Label((kLeft + right) / 2, bottom + 36, soft + " text-anchor=\"middle\"", plot.x_axis);
   }
   if (!plot.y_axis.empty()) {
     const double middle = (top + bottom) / 2;
     markup +=
-        Text(14, middle, soft + " text-anchor=\"middle\" transform=\"rotate(-90 14 " + At(middle) + ")\"",
-             plot.y_axis);
+        Label(14, middle, soft + " text-anchor=\"middle\" transform=\"rotate(-90 14 " + At(middle) + ")\"",
+              plot.y_axis);
   }
   return markup;
 }
@@ -156,7 +150,7 @@ std::string LegendMarkup(const Plot& plot, double top) {
       markup += "<path d=\"M" + At(x) + "," + At(top) + "h18\" stroke=\"" + color +
                 "\" stroke-width=\"2.2\"" + (series.dashed ? " stroke-dasharray=\"6 4\"" : "") + "/>\n";
     }
-    markup += Text(x + 24, top + 4, "font-size=\"12\"", series.name);
+    markup += Label(x + 24, top + 4, "font-size=\"12\"", series.name);
     x += 44 + kLetter * DisplayWidth(ShownText(series.name));
   }
   return markup;
@@ -188,7 +182,7 @@ std::string PlotSvg(const Plot& plot) {
   const Axis y(low_y, high_y, plot.log_y, bottom, top);
   std::string body = AxesMarkup(plot, x, y, top, bottom);
   if (!plot.title.empty())
-    body += Text(kLeft, kMargin + 8, "font-size=\"15\" font-weight=\"600\"", plot.title);
+    body += Label(kLeft, kMargin + 8, "font-size=\"15\" font-weight=\"600\"", plot.title);
   body += LegendMarkup(plot, kMargin + title + 4);
   for (std::size_t n = 0; n < plot.series.size(); ++n) {
     body += SeriesMarkup(plot, plot.series[n], x, y, kColors[n % kColors.size()]);

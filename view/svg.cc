@@ -7,6 +7,7 @@
 #include "view/attention_view.h"
 #include "view/color.h"
 #include "view/markup.h"
+#include "view/svg_parts.h"
 #include "view/token_text.h"
 
 namespace regard::view {
@@ -21,19 +22,6 @@ std::string Number(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.4g", value);
   return text;
-}
-
-// Coordinates to a tenth of a pixel
-std::string At(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f", value);
-  return text;
-}
-
-std::string Text(double x, double y, const std::string& attributes, const std::string& shown) {
-  std::string text = "<text x=\"" + At(x) + "\" y=\"" + At(y) + "\"";
-  if (!attributes.empty()) text += " " + attributes;
-  return text + ">" + EscapeShown(shown) + "</text>\n";
 }
 
 double TextWidth(const std::string& shown) { return kLetter * DisplayWidth(shown); }
