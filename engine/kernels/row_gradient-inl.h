@@ -27,7 +27,6 @@ class RowGradient {
       : call_(call),
         p_(call.problem),
         up_(call.upstream),
-        to_values_(p_.soft() && up_.dout),
         tile_(tile),
         scale_(tile.exponent_scale()),
         middle_(0.5 * std::log2(static_cast<double>(std::max<Index>(1, p_.S)))),
@@ -61,7 +60,7 @@ class RowGradient {
     }
     if (first > 0) std::fill(p, p + first, T(0)), std::fill(dp, dp + first, T(0));
     if (end < kKeys) std::fill(p + end, p + kKeys, T(0)), std::fill(dp + end, dp + kKeys, T(0));
-    if (!to_values_) std::fill(dp + first, dp + end, T(0));
+    if (!call_.to_values()) std::fill(dp + first, dp + end, T(0));
 
     if (call_.spoilt) ClearForbidden(r, dp);
 
@@ -226,7 +225,6 @@ class RowGradient {
   const TiledBackwardCall<T>& call_;
   const Problem<T>& p_;
   const AttentionUpstream<T>& up_;
-  bool to_values_;  // dout meets all values
   const ScoreTile<T>& tile_;
   T scale_;
   double middle_;  // half the exponent of the number of keys

@@ -52,7 +52,6 @@ class TiledBackward {
         p_(call.problem),
         up_(call.upstream),
         grads_(call.gradients),
-        to_values_(p_.soft() && up_.dout),
         score_(score),
         blocks_(p_),
         tile_(p_, TileUse::kGradients, scratch),
@@ -167,7 +166,7 @@ class TiledBackward {
     }
     tile_.Compute(score_, key_panels_, wide_keys_);
     if (tile_.empty() && call_.bias == nullptr) return;
-    if (to_values_) {
+    if (call_.to_values()) {
       for (std::size_t r = 0; r < tile_.rows(); ++r) {
         const T* row = RowsOf(*up_.dout, b_, tile_.head(r))[tile_.query(r)];
         Copy(row, E_, e_width_, dout_ + r * e_width_);
@@ -188,7 +187,7 @@ class TiledBackward {
       rows_->Differentiate(r);
       if constexpr (Score::kNormed) SubtractAlong(r);
     }
-    if (to_values_ && grads_.dv) AddAcross(tile_.s(0), dout_, e_width_, dv_);
+    if (call_.to_values() && grads_.dv) AddAcross(tile_.s(0), dout_, e_width_, dv_);
     if constexpr (Score::kProduct) {
       if (grads_.dk) AddAcross(dp_, q, d_width_, dk_);
       if (grads_.dq) AddQueries();
@@ -213,7 +212,7 @@ class TiledBackward {
       for (std::size_t x = tile_.range(r).lo; x < tile_.range(r).hi; ++x) {
         if (forbidden_[r * kKeys + x]) continue;
         [[maybe_unused]] const T ds = dp_[r * kKeys + x];
-        if (to_values_ && grads_.dv) {
+        if (call_.to_values() && grads_.dv) {
           AddSpoilt(tile_.s(r)[x], RowsOf(*up_.dout, b_, h)[i], E_, 1, dv_ + x * e_width_);
         }
         if constexpr (Score::kProduct) {
@@ -400,7 +399,6 @@ class TiledBackward {
   const Problem<T>& p_;
   const AttentionUpstream<T>& up_;
   const AttentionGradients<T>& grads_;
-  bool to_values_;  // dout meets all values
   Score score_;
   RowBlocks blocks_;
   ScoreTile<T> tile_;

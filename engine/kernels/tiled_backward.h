@@ -56,6 +56,8 @@ struct TiledBackwardCall {
   }
   Index query_gradient_size() const { return problem.group * problem.L * Padded(problem.D); }  // of a task
   Index change_size() const { return problem.change == nullptr ? 0 : problem.change->parameters(); }
+  // Whether dout meets all values, not those of chosen keys alone.
+  bool to_values() const { return problem.soft() && upstream.dout; }
   // Whether the scores have a gradient.
   bool to_scores() const { return problem.soft() || upstream.dlse || upstream.dlog_prob; }
   bool row_in_tile() const { return problem.S <= kTileKeys; }
