@@ -39,6 +39,18 @@ void AddLoopOptions(CLI::App& command, LoopOptions& o) {
   AddInteger(command, "--seed", "N", o.seed, 0, "Of weights, order and dropout")->group(group);
 }
 
+void CheckRunOptions(const std::string& run, bool resume, bool force) {
+  if (run.empty()) throw UsageError("-o RUN is missing: the folder that the trained model goes to");
+  if (resume && force) throw UsageError("--resume and --force exclude each other");
+}
+
+void EndIfInterrupted(const train::TrainResult& result, const std::string& command, const std::string& run,
+                      const Messages& messages) {
+  if (result.reason != train::StopReason::kInterrupted) return;
+  messages.Say("Saved. To go on: {} {} -o {} --resume", Program(), command, run);
+  throw Error("interrupted");
+}
+
 train::TrainOptions MakeTrainOptions(const LoopOptions& o) {
   if (o.least_rate > o.learning_rate) {
     throw UsageError(fmt::format("--min-learning-rate {}: expected at most the --learning-rate of {}",

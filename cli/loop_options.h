@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "cli/console.h"
 #include "train/trainer.h"
 
 namespace regard::cli {
@@ -21,6 +22,14 @@ struct LoopOptions {
 
 // Adds them in the group "Training".
 void AddLoopOptions(CLI::App& command, LoopOptions& options);
+
+// Throws regard::UsageError where no folder for the trained model is named, or --resume and --force exclude
+// each other.
+void CheckRunOptions(const std::string& run, bool resume, bool force);
+
+// Where the training was interrupted, says how to go on (`command`: "train text") and throws regard::Error.
+void EndIfInterrupted(const train::TrainResult& result, const std::string& command, const std::string& run,
+                      const Messages& messages);
 
 // What they mean. Throws regard::UsageError where they do not fit together.
 train::TrainOptions MakeTrainOptions(const LoopOptions& options);

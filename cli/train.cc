@@ -141,8 +141,7 @@ void CheckModel(const PairsOptions& o, const std::vector<std::string>& given) {
 }
 
 void Complete(CLI::App& command, PairsOptions& o) {
-  if (o.run.empty()) throw UsageError("-o RUN is missing: the folder that the trained model goes to");
-  if (o.resume && o.force) throw UsageError("--resume and --force exclude each other");
+  CheckRunOptions(o.run, o.resume, o.force);
   if (o.resume) return ApplyResumed(command, ResumedArguments(o.run));
   if (o.pairs.data.empty()) throw UsageError("DATA is missing: a file of sentence pairs, or the word dates");
   if (o.preset.empty() && o.pairs.data == kDates) o.preset = kDates;
@@ -161,10 +160,7 @@ void RunTrainPairs(CLI::App& command, PairsOptions& o) {
   TrainingSpec spec = MakeSpec(o);
   spec.arguments = TrainingArguments(command);
   const train::TrainResult result = TrainPairs(spec, messages);
-  if (result.reason == train::StopReason::kInterrupted) {
-    messages.Say("Saved. To go on: {} train pairs -o {} --resume", Program(), o.run);
-    throw Error("interrupted");
-  }
+  EndIfInterrupted(result, "train pairs", o.run, messages);
   messages.Say("\nNow type:  echo TEXT | {} translate {}", Program(), o.run);
 }
 

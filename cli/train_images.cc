@@ -183,8 +183,7 @@ train::TrainResult Train(const ImageOptions& o, nlohmann::json arguments, const 
 }
 
 void Complete(CLI::App& command, ImageOptions& o) {
-  if (o.run.empty()) throw UsageError("-o RUN is missing: the folder that the trained model goes to");
-  if (o.resume && o.force) throw UsageError("--resume and --force exclude each other");
+  CheckRunOptions(o.run, o.resume, o.force);
   if (o.resume)
     return ApplyResumed(command,
                         train::ImageRun::Load(o.run).training().value("arguments", nlohmann::json::object()));
@@ -201,10 +200,7 @@ void RunTrainImages(CLI::App& command, ImageOptions& o) {
   const Messages messages(o.common.quiet);
   UseThreads(o.common);
   const train::TrainResult result = Train(o, TrainingArguments(command), messages);
-  if (result.reason == train::StopReason::kInterrupted) {
-    messages.Say("Saved. To go on: {} train images -o {} --resume", Program(), o.run);
-    throw Error("interrupted");
-  }
+  EndIfInterrupted(result, "train images", o.run, messages);
   messages.Say("\nNow type:  {} classify {} IMAGES --picture looked.svg", Program(), o.run);
 }
 

@@ -158,8 +158,7 @@ train::TrainResult Train(const TextOptions& o, nlohmann::json arguments, const M
 }
 
 void Complete(CLI::App& command, TextOptions& o) {
-  if (o.run.empty()) throw UsageError("-o RUN is missing: the folder that the trained model goes to");
-  if (o.resume && o.force) throw UsageError("--resume and --force exclude each other");
+  CheckRunOptions(o.run, o.resume, o.force);
   if (o.resume)
     return ApplyResumed(command,
                         train::TextRun::Load(o.run).training().value("arguments", nlohmann::json::object()));
@@ -172,10 +171,7 @@ void RunTrainText(CLI::App& command, TextOptions& o) {
   const Messages messages(o.common.quiet);
   UseThreads(o.common);
   const train::TrainResult result = Train(o, TrainingArguments(command), messages);
-  if (result.reason == train::StopReason::kInterrupted) {
-    messages.Say("Saved. To go on: {} train text -o {} --resume", Program(), o.run);
-    throw Error("interrupted");
-  }
+  EndIfInterrupted(result, "train text", o.run, messages);
   messages.Say("\nNow type:  {} generate {}", Program(), o.run);
 }
 
