@@ -158,15 +158,16 @@ struct Chunks {
 };
 
 // A chunk is worth a hand-over to another thread: some 20 to 50 µs. An element of q·k costs 1, a query
-// 1000.
+// 1000. Where one or two queries read all keys and values, an element costs what it takes to fetch it.
 constexpr double kChunkWork = 1 << 19;
 constexpr Index kMostChunks = 512;
 
 template <typename T>
 Chunks Bundle(const Problem<T>& p, Index tasks) {
   const double term = p.score == ScoreKind::kAdditive || p.score == ScoreKind::kCustom ? 8 : 1;
-  const double row =
-      1000 + static_cast<double>(p.S) * (term * static_cast<double>(p.D) + static_cast<double>(p.E));
+  const double element = p.L <= 2 ? 8 : 1;
+  const double row = 1000 + static_cast<double>(p.S) * element *
+                                (term * static_cast<double>(p.D) + static_cast<double>(p.E));
   const double work = static_cast<double>(p.B) * static_cast<double>(p.H) * static_cast<double>(p.L) * row;
   const double chunks = std::clamp(work / kChunkWork, 1.0, static_cast<double>(kMostChunks));
   return {tasks, std::max<Index>(1, CeilDiv(tasks, static_cast<Index>(chunks)))};

@@ -8,6 +8,7 @@
 #include "models/smoothed_nll.h"
 #include "nn/dropout.h"
 #include "nn/gru_kernels.h"
+#include "nn/layer_step.h"
 
 namespace regard::models {
 namespace {
@@ -118,7 +119,11 @@ LossSum Gpt::Loss(const TokenBatch& batch, std::uint64_t seed) {
 
 class GptDecoder : public LanguageDecoder {
  public:
-  explicit GptDecoder(Gpt& model) : model_(model), caches_(model.layers_.size()) {}
+  explicit GptDecoder(Gpt& model) : model_(model), caches_(model.layers_.size()) {
+    if (std::all_of(model.layers_.begin(), model.layers_.end(), nn::LayerStep::Can)) {
+      for (const nn::TransformerLayer& layer : model.layers_) steps_.emplace_back(layer);
+    }
+  }
 
   Tensor Step(const Tensor& tokens) override {
     Tensor logits;
@@ -139,9 +144,12 @@ class GptDecoder : public LanguageDecoder {
 
   Tensor ReadOn(const Tensor& tokens) {
     ExpectTokens(tokens, std::numeric_limits<std::int64_t>::max());
+    const std::int64_t context = model_.config_.context;
+    if (!steps_.empty() && tokens.size(1) == 1 && tokens.size(0) <= nn::kMaxStepRows && Read() < context) {
+      return ReadOne(tokens);
+    }
     const bool training = model_.is_training();
     if (training) model_.eval();
-    const std::int64_t context = model_.config_.context;
     Tensor hidden;
     for (std::int64_t begin = 0; begin < tokens.size(1);) {
       const std::int64_t kept = Read() == context ? context / 2 : Read();
@@ -161,7 +169,20 @@ class GptDecoder : public LanguageDecoder {
     return logits;
   }
 
+  // One token of each of a few texts, within the context.
+  Tensor ReadOne(const Tensor& tokens) {
+    Tensor x = torch::embedding(model_.token_embedding_, tokens.select(1, 0));
+    x.add_(model_.position_embedding_[Read()]);
+    for (std::size_t n = 0; n < steps_.size(); ++n) steps_[n](x, caches_[n]);
+    window_ = window_.defined() ? torch::cat({window_, tokens}, 1) : tokens.clone();
+    Tensor normed = torch::empty_like(x), logits = torch::empty({x.size(0), model_.config_.vocab});
+    nn::NormOfFewRows(model_.final_norm_, x, normed);
+    nn::ProductOfFewRows(normed, model_.head_, {}, logits);
+    return logits;
+  }
+
   Gpt& model_;
+  std::vector<nn::LayerStep> steps_;       // of each layer, where they can be
   std::vector<nn::KeyValueCache> caches_;  // of each layer
   Tensor window_;                          // [N, tokens in the caches]
 };

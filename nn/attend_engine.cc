@@ -1,26 +1,13 @@
 // regard::attend on the CPU: the engine on views of the tensors.
-#include <ATen/Parallel.h>
-
-#include <algorithm>
-#include <atomic>
-#include <functional>
 #include <optional>
 #include <vector>
 
 #include "nn/attend_op.h"
+#include "nn/torch_threads.h"
 #include "regard/attention.h"
 
 namespace regard::nn {
 namespace {
-
-// Tasks are handed out one by one, on the threads that torch's own operators use.
-void TorchParallelFor(std::int64_t count, const std::function<void(std::int64_t)>& task) {
-  std::atomic<std::int64_t> next{0};
-  at::parallel_for(0, std::min<std::int64_t>(count, at::get_num_threads()), 1,
-                   [&](std::int64_t, std::int64_t) {
-                     for (std::int64_t i = next++; i < count; i = next++) task(i);
-                   });
-}
 
 // A view with leading dimensions of 1 where the tensor has fewer.
 template <typename T, std::size_t kRank>

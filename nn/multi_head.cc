@@ -150,27 +150,33 @@ AttendOptions OfHeads(AttendOptions options, std::int64_t begin, std::int64_t co
 
 }  // namespace
 
-KeyValues KeyValueCache::Append(const Tensor& keys, const Tensor& values) {
-  torch::NoGradGuard no_grad;
-  const std::int64_t end = length_ + keys.size(2);
+void KeyValueCache::Extend(torch::IntArrayRef shape, const torch::TensorOptions& options) {
+  const std::int64_t end = length_ + shape[2];
+  if (keys_.defined() &&
+      (shape[0] != keys_.size(0) || shape[1] != keys_.size(1) || shape[3] != keys_.size(3))) {
+    throw Error(c10::str("keys of shape ", shape, " come after keys of shape ", keys_.sizes()));
+  }
   if (!keys_.defined() || end > keys_.size(2)) {
     // Doubled, so that a sequence is copied a bounded number of times.
     const std::int64_t capacity = std::max<std::int64_t>(end, keys_.defined() ? 2 * keys_.size(2) : 16);
-    const auto grown = [&](const Tensor& old, const Tensor& like) {
-      Tensor buffer = torch::empty({like.size(0), like.size(1), capacity, like.size(3)},
-                                   like.options().requires_grad(false));
-      if (old.defined()) buffer.narrow(2, 0, length_).copy_(old.narrow(2, 0, length_));
-      return buffer;
-    };
-    keys_ = grown(keys_, keys);
-    values_ = grown(values_, values);
+    for (Tensor* buffer : {&keys_, &values_}) {
+      const Tensor old = std::exchange(
+          *buffer, torch::empty({shape[0], shape[1], capacity, shape[3]}, options.requires_grad(false)));
+      if (old.defined()) buffer->narrow(2, 0, length_).copy_(old.narrow(2, 0, length_));
+    }
   }
+  length_ = end;
+}
+
+KeyValues KeyValueCache::Append(const Tensor& keys, const Tensor& values) {
+  torch::NoGradGuard no_grad;
+  const std::int64_t begin = length_;
+  Extend(keys.sizes(), keys.options());
   const auto rows = [&](const Tensor& buffer) {
-    return torch::as_strided(buffer, keys.sizes(), buffer.strides(), length_ * buffer.stride(2));
+    return torch::as_strided(buffer, keys.sizes(), buffer.strides(), begin * buffer.stride(2));
   };
   rows(keys_).copy_(keys);
   rows(values_).copy_(values);
-  length_ = end;
   return All();
 }
 

@@ -24,6 +24,11 @@ class KeyValueCache {
   // call says how many rows there are; later ones need as many.
   KeyValues Append(const torch::Tensor& keys, const torch::Tensor& values);
   KeyValues All() const;
+  // Makes room for what Append would add, of shape [B, G, L, D], which the caller writes: the last L of the
+  // first length() positions of keys() and values().
+  void Extend(torch::IntArrayRef shape, const torch::TensorOptions& options);
+  const torch::Tensor& keys() const { return keys_; }      // [B, G, capacity, D], contiguous
+  const torch::Tensor& values() const { return values_; }  // the same
   std::int64_t length() const { return length_; }
   // Goes on with these rows (int64 indices, in any number, also repeated).
   void Select(const torch::Tensor& rows);

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "nn/multi_head.h"
+#include "nn/row_kernels.h"
 
 namespace regard::nn {
 
@@ -15,6 +16,7 @@ class NormImpl : public torch::nn::Module {
  public:
   explicit NormImpl(std::int64_t width, bool with_bias = true, double eps = 1e-5);
   torch::Tensor forward(const torch::Tensor& x);
+  double eps() const { return eps_; }
 
   torch::Tensor weight, bias;  // [width], from 1 and 0; bias undefined where there is none
 
@@ -22,8 +24,6 @@ class NormImpl : public torch::nn::Module {
   double eps_;
 };
 TORCH_MODULE(Norm);
-
-enum class Activation { kRelu, kGelu, kGeluTanh };  // x Phi(x), and its approximation by tanh
 
 struct TransformerLayerOptions {
   std::int64_t embed_dim = 0, num_heads = 1;
@@ -65,6 +65,8 @@ class TransformerLayerImpl : public torch::nn::Module {
 
   // Keys and values of a memory [B, S, memory_size], for LayerCall.
   KeyValues ProjectMemory(const torch::Tensor& memory);
+
+  const TransformerLayerOptions& options() const { return options_; }  // with sizes of 0 filled in
 
   Norm self_norm{nullptr}, cross_norm{nullptr}, ffn_norm{nullptr};
   MultiHeadAttention self_attention{nullptr}, cross_attention{nullptr};
