@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "cli/options.h"
+#include "cli/text.h"
 #include "engine/base/error.h"
 
 namespace regard::cli {
@@ -39,9 +40,24 @@ void AddLoopOptions(CLI::App& command, LoopOptions& o) {
   AddInteger(command, "--seed", "N", o.seed, 0, "Of weights, order and dropout")->group(group);
 }
 
-void CheckRunOptions(const std::string& run, bool resume, bool force) {
-  if (run.empty()) throw UsageError("-o RUN is missing: the folder that the trained model goes to");
-  if (resume && force) throw UsageError("--resume and --force exclude each other");
+void AddRunOptions(CLI::App& command, RunOptions& o, const std::vector<Preset>& presets) {
+  AddText(command, "-o,--output", "RUN", o.run, "Folder for the trained model; needed");
+  std::vector<std::string> names;
+  for (const Preset& preset : presets) names.emplace_back(preset.name);
+  AddChoice(command, "--preset", o.preset, names,
+            "A setting that is known to do well; options given beside it hold");
+  AddFlag(command, "--resume", o.resume, "Go on with the interrupted training of RUN, bit for bit");
+  AddFlag(command, "--force", o.force, "Replace the run that is there");
+}
+
+void CheckRunOptions(const RunOptions& o) {
+  if (o.run.empty()) throw UsageError("-o RUN is missing: the folder that the trained model goes to");
+  if (o.resume && o.force) throw UsageError("--resume and --force exclude each other");
+}
+
+void CheckHeads(const std::string& option, std::int64_t width, std::int64_t heads) {
+  if (width % heads == 0) return;
+  throw UsageError(fmt::format("{} {}: expected a multiple of the {}", option, width, Count(heads, "head")));
 }
 
 void EndIfInterrupted(const train::TrainResult& result, const std::string& command, const std::string& run,

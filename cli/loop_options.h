@@ -5,8 +5,10 @@
 #include <CLI/App.hpp>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "cli/console.h"
+#include "cli/presets.h"
 #include "train/trainer.h"
 
 namespace regard::cli {
@@ -23,9 +25,19 @@ struct LoopOptions {
 // Adds them in the group "Training".
 void AddLoopOptions(CLI::App& command, LoopOptions& options);
 
+// Where a training goes, and what it starts from.
+struct RunOptions {
+  std::string run, preset;
+  bool resume = false, force = false;
+};
+void AddRunOptions(CLI::App& command, RunOptions& options, const std::vector<Preset>& presets);
+
 // Throws regard::UsageError where no folder for the trained model is named, or --resume and --force exclude
 // each other.
-void CheckRunOptions(const std::string& run, bool resume, bool force);
+void CheckRunOptions(const RunOptions& options);
+
+// Throws regard::UsageError where heads do not divide the width that `option` gives.
+void CheckHeads(const std::string& option, std::int64_t width, std::int64_t heads);
 
 // Where the training was interrupted, says how to go on (`command`: "train text") and throws regard::Error.
 void EndIfInterrupted(const train::TrainResult& result, const std::string& command, const std::string& run,

@@ -24,11 +24,9 @@ namespace regard::cli {
 namespace {
 
 // The options as typed; TrainingSpec is what they mean.
-struct PairsOptions {
+struct PairsOptions : RunOptions {
   Common common;
   PairSource pairs;
-  std::string run, preset;
-  bool force = false, resume = false;
 
   std::string tokenizer = "word", target_tokenizer, splitting = "unicode";
   std::string source_language, target_language;
@@ -130,9 +128,7 @@ void CheckModel(const PairsOptions& o, const std::vector<std::string>& given) {
       throw UsageError(fmt::format("{} is an option of --model {}, not of {}", option, model, o.model));
   }
   if (o.model == kBahdanau && o.tied && o.readout != "deep") throw UsageError("--tied needs --readout deep");
-  if (o.model == kTransformer && o.hidden_dim % o.heads != 0)
-    throw UsageError(
-        fmt::format("--hidden-dim {}: expected a multiple of the {} heads", o.hidden_dim, o.heads));
+  if (o.model == kTransformer) CheckHeads("--hidden-dim", o.hidden_dim, o.heads);
   const auto changes_case = [](const std::string& name) { return name == "word" || name == "characters"; };
   if (o.lower_case && !changes_case(o.tokenizer) && !changes_case(o.target_tokenizer))
     throw UsageError(fmt::format("--lower-case: the tokenizer {} takes text as it is", o.tokenizer));
@@ -141,7 +137,7 @@ void CheckModel(const PairsOptions& o, const std::vector<std::string>& given) {
 }
 
 void Complete(CLI::App& command, PairsOptions& o) {
-  CheckRunOptions(o.run, o.resume, o.force);
+  CheckRunOptions(o);
   if (o.resume) return ApplyResumed(command, ResumedArguments(o.run));
   if (o.pairs.data.empty()) throw UsageError("DATA is missing: a file of sentence pairs, or the word dates");
   if (o.preset.empty() && o.pairs.data == kDates) o.preset = kDates;
@@ -171,18 +167,13 @@ void AddDataOptions(CLI::App& command, PairsOptions& o) {
       "them, a language such as fr (the catalogues installed for it), or dates (generated)");
   AddText(command, "TARGET", "", o.pairs.target_file,
           "With it, DATA holds the sources and this file the targets, line by line");
-  AddText(command, "-o,--output", "RUN", o.run, "Folder for the trained model; needed");
+  AddRunOptions(command, o, Presets());
   AddInteger(command, "--limit", "N", o.pairs.limit, 0, "Pairs to read, the first ones; 0: all");
   AddFlag(command, "--reverse", o.pairs.reverse, "Learn from target to source");
   AddFlag(command, "--replace-invalid", o.pairs.replace_invalid, "Read what is not UTF-8 as U+FFFD");
   AddText(command, "--valid", "FILE", o.pairs.valid, "Pairs to validate on");
   AddReal(command, "--valid-fraction", "X", o.pairs.valid_fraction, {.min = 0, .max = 1, .below = true},
           "Without --valid: the part of DATA to validate on, chosen by source");
-  AddFlag(command, "--resume", o.resume, "Go on with the interrupted training of RUN, bit for bit");
-  AddFlag(command, "--force", o.force, "Replace the run that is there");
-  std::vector<std::string> names;
-  for (const Preset& preset : Presets()) names.emplace_back(preset.name);
-  AddChoice(command, "--preset", o.preset, names, "A published setting; options given beside it hold");
 }
 
 void AddTextOptions(CLI::App& command, PairsOptions& o) {

@@ -28,12 +28,11 @@ namespace regard::cli {
 namespace {
 
 // The options as typed.
-struct ImageOptions {
+struct ImageOptions : RunOptions {
   Common common;
-  std::string data, run, preset, valid, label;
+  std::string data, valid, label;
   std::int64_t rows = 0, columns = 0, test_rows = 0;
   double valid_fraction = 0.1;
-  bool force = false, resume = false;
 
   std::string model = "image_transformer", attention = "soft";
   std::int64_t patch = 2, layers = 3, heads = 4, embed_dim = 64, ffn_dim = 0, glimpses = 0;
@@ -95,7 +94,22 @@ ImageParts ReadParts(const ImageOptions& o) {
   return parts;
 }
 
+// The patches of an image. Throws UsageError where they do not tile it, or are fewer than the glimpses.
+std::int64_t PatchesOf(const ImageOptions& o, const data::ImageSet& images) {
+  if (images.rows % o.patch != 0 || images.columns % o.patch != 0) {
+    throw UsageError(fmt::format("--patch {}: expected a divisor of both sizes of images of {} x {} pixels",
+                                 o.patch, images.rows, images.columns));
+  }
+  const std::int64_t patches = (images.rows / o.patch) * (images.columns / o.patch);
+  if (o.glimpses > patches) {
+    throw UsageError(
+        fmt::format("--glimpses {}: expected at most the {} patches of an image", o.glimpses, patches));
+  }
+  return patches;
+}
+
 train::ImageRun MakeRun(const ImageOptions& o, const ImageParts& parts, nlohmann::json arguments) {
+  const std::int64_t patches = PatchesOf(o, parts.all);
   train::ImageSetup setup;
   setup.model = {{"model", o.model},
                  {"rows", parts.all.rows},
@@ -110,7 +124,6 @@ train::ImageRun MakeRun(const ImageOptions& o, const ImageParts& parts, nlohmann
                  {"dropout", o.dropout},
                  {"attention", o.attention}};
   if (o.attention == "hard") {
-    const std::int64_t patches = (parts.all.rows / o.patch) * (parts.all.columns / o.patch);
     setup.model["glimpses"] = o.glimpses > 0 ? o.glimpses : std::max<std::int64_t>(patches / 4, 1);
     setup.model["entropy"] = o.entropy;
   }
@@ -159,7 +172,7 @@ train::TrainResult Train(const ImageOptions& o, nlohmann::json arguments, const 
   if (o.attention == "hard") {
     const nlohmann::json model = run.model().config();
     messages.Fact("looks at", fmt::format("{} of {} patches of an image", model.at("glimpses").dump(),
-                                          (parts.all.rows / o.patch) * (parts.all.columns / o.patch)));
+                                          PatchesOf(o, parts.all)));
   }
 
   train::TrainOptions options = MakeTrainOptions(o.loop);
@@ -183,7 +196,7 @@ train::TrainResult Train(const ImageOptions& o, nlohmann::json arguments, const 
 }
 
 void Complete(CLI::App& command, ImageOptions& o) {
-  CheckRunOptions(o.run, o.resume, o.force);
+  CheckRunOptions(o);
   if (o.resume)
     return ApplyResumed(command,
                         train::ImageRun::Load(o.run).training().value("arguments", nlohmann::json::object()));
@@ -193,6 +206,7 @@ void Complete(CLI::App& command, ImageOptions& o) {
   if (o.glimpses > 0 && o.attention != "hard") throw UsageError("--glimpses needs --attention hard");
   if (o.test_rows > 0 && std::filesystem::is_directory(o.data))
     throw UsageError("--test-rows is for files; of a folder, keep the test images in another one");
+  CheckHeads("--embed-dim", o.embed_dim, o.heads);
 }
 
 void RunTrainImages(CLI::App& command, ImageOptions& o) {
@@ -258,7 +272,7 @@ void AddOptions(CLI::App& command, ImageOptions& o) {
   AddText(command, "DATA", "", o.data,
           "Images with their classes: a .csv file with one image a line, an IDX file (MNIST's), or a folder "
           "with a folder of PNG files for each class");
-  AddText(command, "-o,--output", "RUN", o.run, "Folder for the trained model; needed");
+  AddRunOptions(command, o, ImagePresets());
   AddText(command, "--label", "COLUMN", o.label,
           "CSV: the class's column, by name or number from 1, else label, class or the last; IDX: the file "
           "of classes");
@@ -269,11 +283,6 @@ void AddOptions(CLI::App& command, ImageOptions& o) {
   AddText(command, "--valid", "DATA", o.valid, "Images to validate on");
   AddReal(command, "--valid-fraction", "X", o.valid_fraction, {.min = 0, .max = 1, .below = true},
           "Without --valid: the last part of each class, to validate on");
-  AddFlag(command, "--resume", o.resume, "Go on with the interrupted training of RUN, bit for bit");
-  AddFlag(command, "--force", o.force, "Replace the run that is there");
-  std::vector<std::string> names;
-  for (const Preset& preset : ImagePresets()) names.emplace_back(preset.name);
-  AddChoice(command, "--preset", o.preset, names, "A tried setting; options given beside it hold");
   AddModelOptions(command, o);
   AddTrainingOptions(command, o);
   AddCommon(command, o.common);

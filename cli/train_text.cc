@@ -26,11 +26,11 @@ namespace regard::cli {
 namespace {
 
 // The options as typed.
-struct TextOptions {
+struct TextOptions : RunOptions {
   Common common;
-  std::string file, run, preset, valid;
+  std::string file, valid;
   double valid_fraction = 0.1;
-  bool replace_invalid = false, force = false, resume = false;
+  bool replace_invalid = false;
 
   std::string tokenizer = "characters";
   std::int64_t vocabulary_size = 0;
@@ -158,12 +158,13 @@ train::TrainResult Train(const TextOptions& o, nlohmann::json arguments, const M
 }
 
 void Complete(CLI::App& command, TextOptions& o) {
-  CheckRunOptions(o.run, o.resume, o.force);
+  CheckRunOptions(o);
   if (o.resume)
     return ApplyResumed(command,
                         train::TextRun::Load(o.run).training().value("arguments", nlohmann::json::object()));
   if (o.file.empty()) throw UsageError("DATA is missing: a file of text");
   if (!o.preset.empty()) ApplyPreset(command, FindPreset(o.preset, TextPresets()));
+  CheckHeads("--embed-dim", o.embed_dim, o.heads);
 }
 
 void RunTrainText(CLI::App& command, TextOptions& o) {
@@ -201,16 +202,11 @@ void AddModelOptions(CLI::App& command, TextOptions& o) {
 
 void AddOptions(CLI::App& command, TextOptions& o) {
   AddText(command, "DATA", "", o.file, "The text, a file in UTF-8 (any bytes with --tokenizer bytes)");
-  AddText(command, "-o,--output", "RUN", o.run, "Folder for the trained model; needed");
+  AddRunOptions(command, o, TextPresets());
   AddText(command, "--valid", "FILE", o.valid, "Text to validate on");
   AddReal(command, "--valid-fraction", "X", o.valid_fraction, {.min = 0, .max = 1, .below = true},
           "Without --valid: the last part of DATA, to validate on");
   AddFlag(command, "--replace-invalid", o.replace_invalid, "Read what is not UTF-8 as U+FFFD");
-  AddFlag(command, "--resume", o.resume, "Go on with the interrupted training of RUN, bit for bit");
-  AddFlag(command, "--force", o.force, "Replace the run that is there");
-  std::vector<std::string> names;
-  for (const Preset& preset : TextPresets()) names.emplace_back(preset.name);
-  AddChoice(command, "--preset", o.preset, names, "A published setting; options given beside it hold");
   AddChoice(command, "--tokenizer", o.tokenizer, {"characters", "bytes", "sentencepiece", "bpe"},
             "What a token is")
       ->group("Text");

@@ -88,17 +88,20 @@ nlohmann::json Gpt::config() const {
 }
 
 Tensor Gpt::Hidden(const Tensor& tokens, std::int64_t offset, std::uint64_t seed,
-                   std::vector<nn::KeyValueCache>* caches) {
+                   std::vector<nn::KeyValueCache>* caches, std::vector<Tensor>* weights) {
   Tensor x = torch::embedding(token_embedding_, tokens) +
              position_embedding_.narrow(0, offset, tokens.size(1)).unsqueeze(0);
   if (is_training()) x = nn::Dropout(x, config_.dropout, nn::DeriveSeed(seed, 0));
   nn::LayerCall call;
   call.self.causal = true;
   call.self.corner = Corner::kBottomRight;
+  call.self.return_weights = weights != nullptr;
   for (std::size_t n = 0; n < layers_.size(); ++n) {
     call.seed = nn::DeriveSeed(seed, n + 1);
     if (caches != nullptr) call.cache = &(*caches)[n];
-    x = layers_[n](x, call).x;
+    const nn::LayerResult result = layers_[n](x, call);
+    x = result.x;
+    if (weights != nullptr) weights->push_back(result.self_weights);
   }
   return x;
 }
@@ -115,6 +118,18 @@ LossSum Gpt::Loss(const TokenBatch& batch, std::uint64_t seed) {
   const Tensor logits = Head(Hidden(batch.inputs, 0, seed, nullptr).flatten(0, 1));
   const auto [sum, nats] = SmoothedNll(logits, batch.targets.flatten(), /*smoothing=*/0);
   return {sum, nats, batch.targets.numel()};
+}
+
+Tensor Gpt::Attention(const Tensor& tokens) {
+  const Tensor text = tokens.unsqueeze(0);
+  ExpectTokens(text, config_.context);
+  const torch::NoGradGuard no_grad;
+  const bool training = is_training();
+  if (training) eval();
+  std::vector<Tensor> weights;
+  Hidden(text, 0, 0, nullptr, &weights);
+  if (training) train();
+  return torch::cat(weights);
 }
 
 class GptDecoder : public LanguageDecoder {

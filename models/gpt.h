@@ -44,6 +44,7 @@ class Gpt : public LanguageModel {
   nlohmann::json config() const override;
   std::int64_t context() const override { return config_.context; }
   LossSum Loss(const TokenBatch& batch, std::uint64_t seed) override;
+  torch::Tensor Attention(const torch::Tensor& tokens) override;
 
   // Its window slides: where the context is full and a token comes, the last context / 2 (rounded down) are
   // read again from position 0, and the text goes on from there. Token n is thus told from between context /
@@ -57,8 +58,9 @@ class Gpt : public LanguageModel {
   friend class GptDecoder;
 
   // [N, T] -> [N, T, embed_dim] before the final norm; the tokens are at positions offset .. offset + T - 1.
+  // `weights`, where given, receives those of each layer, [N, heads, T, T].
   torch::Tensor Hidden(const torch::Tensor& tokens, std::int64_t offset, std::uint64_t seed,
-                       std::vector<nn::KeyValueCache>* caches);
+                       std::vector<nn::KeyValueCache>* caches, std::vector<torch::Tensor>* weights = nullptr);
   torch::Tensor Head(const torch::Tensor& hidden);
 
   GptConfig config_;

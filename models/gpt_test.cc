@@ -104,6 +104,27 @@ TEST(Gpt, ATokenDoesNotSeeThoseAfterIt) {
   ExpectNear(model->Logits(tokens).narrow(1, 0, 9), model->Logits(other).narrow(1, 0, 9));
 }
 
+TEST(Gpt, AttentionHasTheWeightsOfEachLayerAndHead) {
+  json config = Config();
+  config["dropout"] = 0.5;
+  const auto model = Random(config, /*evaluate=*/false);
+  const Tensor tokens = Tokens(1, 16)[0], weights = model->Attention(tokens);
+  EXPECT_TRUE(model->is_training());
+  ASSERT_EQ(weights.sizes(), (torch::IntArrayRef{2, 3, 16, 16}));
+  ExpectNear(weights.sum(-1), torch::ones({2, 3, 16}));
+  ExpectNear(weights.triu(1), torch::zeros_like(weights), 1e-30);
+  // Those of the first layer from its definition.
+  const auto p = model->named_parameters();
+  const Tensor x = torch::layer_norm(p["token_embedding"].index_select(0, tokens) + p["position_embedding"],
+                                     {12}, p["layers.0.self_norm.weight"], p["layers.0.self_norm.bias"]);
+  const Tensor qkv = torch::linear(x, p["layers.0.self_attention.in_proj_weight"],
+                                   p["layers.0.self_attention.in_proj_bias"]);
+  const Tensor heads = qkv.view({16, 3, 3, 4}).permute({1, 2, 0, 3});
+  const Tensor scores = heads[0].matmul(heads[1].transpose(1, 2)) / 2;
+  const Tensor future = torch::ones({16, 16}).triu(1).to(torch::kBool);
+  ExpectNear(weights[0], scores.masked_fill(future, -INFINITY).softmax(-1));
+}
+
 TEST(Gpt, ItsLossIsTheCrossEntropyOfItsLogits) {
   for (const bool tied : {true, false}) {
     json config = Config();

@@ -192,7 +192,7 @@ Tensor Transformer::EncodeForTranslation(const Tensor& source, const Tensor& len
   Tensor x = Embed(source_embedding_, source);
   InferenceLayer::Call call;
   call.self.lengths = lengths;
-  for (const auto& layer : encoder_) x = InferenceLayer(layer, config_.pre_norm, config_.activation)(x, call);
+  for (const auto& layer : encoder_) x = InferenceLayer(layer)(x, call);
   return config_.pre_norm ? encoder_norm_(x) : x;
 }
 
@@ -207,7 +207,7 @@ class TransformerBeam : public BeamModel {
         output_(model.OutputWeight(), model.output_bias_),
         caches_(model.decoder_.size()) {
     for (const auto& layer : model.decoder_) {
-      layers_.emplace_back(layer, model.config_.pre_norm, model.config_.activation);
+      layers_.emplace_back(layer);
       memory_.push_back(layers_.back().ProjectMemory(memory));
     }
   }

@@ -1,5 +1,7 @@
 #include "models/transformer_inference.h"
 
+#include "nn/activation.h"
+
 namespace regard::models {
 namespace {
 
@@ -30,10 +32,8 @@ InferenceLayer::Attention::Attention(const nn::MultiHeadAttention& module)
       key_value(Part(module, 1, 2)),
       out(module->out_proj->weight, module->out_proj->bias) {}
 
-InferenceLayer::InferenceLayer(const nn::TransformerLayer& layer, bool pre_norm, nn::Activation activation)
+InferenceLayer::InferenceLayer(const nn::TransformerLayer& layer)
     : layer_(layer),
-      pre_norm_(pre_norm),
-      activation_(activation),
       self_(layer->self_attention),
       ffn_in_(layer->ffn_in->weight, layer->ffn_in->bias),
       ffn_out_(layer->ffn_out->weight, layer->ffn_out->bias) {
@@ -63,9 +63,8 @@ Tensor InferenceLayer::operator()(const Tensor& input, const Call& call) {
     if (call.cross_weights != nullptr) *call.cross_weights = read.weights;
     x = After(layer_->cross_norm, x + cross_->out(Rows(read.out)));
   }
-  const Tensor inner = ffn_in_(Before(layer_->ffn_norm, x));
-  const Tensor active = activation_ == nn::Activation::kRelu ? inner.relu() : torch::gelu(inner);
-  x = After(layer_->ffn_norm, x + ffn_out_(active));
+  const Tensor inner = nn::Activate(layer_->options().activation, ffn_in_(Before(layer_->ffn_norm, x)));
+  x = After(layer_->ffn_norm, x + ffn_out_(inner));
   return x.view(input.sizes());
 }
 

@@ -24,7 +24,7 @@ class InferenceLayer {
   };
 
   // Takes the weights of `layer` as they are now; it has to outlive this.
-  InferenceLayer(const nn::TransformerLayer& layer, bool pre_norm, nn::Activation activation);
+  explicit InferenceLayer(const nn::TransformerLayer& layer);
 
   // x [B, L, d]; with a memory, sequences i B / M to (i + 1) B / M - 1 ask row i of it.
   torch::Tensor operator()(const torch::Tensor& x, const Call& call);
@@ -36,12 +36,11 @@ class InferenceLayer {
     std::int64_t heads;
     nn::PackedLinear in, query, key_value, out;
   };
-  torch::Tensor Before(nn::Norm& norm, const torch::Tensor& x) const { return pre_norm_ ? norm(x) : x; }
-  torch::Tensor After(nn::Norm& norm, const torch::Tensor& x) const { return pre_norm_ ? x : norm(x); }
+  torch::Tensor Before(nn::Norm& norm, const torch::Tensor& x) const { return pre_norm() ? norm(x) : x; }
+  torch::Tensor After(nn::Norm& norm, const torch::Tensor& x) const { return pre_norm() ? x : norm(x); }
+  bool pre_norm() const { return layer_->options().pre_norm; }
 
   nn::TransformerLayer layer_;
-  bool pre_norm_;
-  nn::Activation activation_;
   Attention self_;
   std::unique_ptr<Attention> cross_;
   nn::PackedLinear ffn_in_, ffn_out_;

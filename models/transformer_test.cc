@@ -60,7 +60,7 @@ TEST(Transformer, DecoderTokensFedInPiecesOrOneByOneGiveWhatOnePassGives) {
     nn::TransformerLayer layer(nn::TransformerLayerOptions{
         .embed_dim = 16, .num_heads = 4, .memory_size = 16, .pre_norm = pre_norm});
     layer->eval();
-    InferenceLayer inference(layer, pre_norm, nn::Activation::kGelu);
+    InferenceLayer inference(layer);
     const Tensor x = torch::randn({3, 16, 16}), memory = torch::randn({3, 5, 16});
     const Tensor lengths = torch::tensor({5, 2, 0});
     const nn::KeyValues projected = layer->ProjectMemory(memory), again = inference.ProjectMemory(memory);

@@ -1,7 +1,6 @@
 #include "nn/gru_kernels.h"
 
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <cmath>
 #include <cstdint>
@@ -9,19 +8,10 @@
 #include <random>
 #include <vector>
 
+#include "nn/target_testing.h"
+
 namespace regard::nn {
 namespace {
-
-// Runs `body` under each instruction set that this machine has; a product packed for one fits only that one.
-template <class Body>
-void ForEachTarget(const Body& body) {
-  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    hwy::SetSupportedTargetsForTest(target);
-    SCOPED_TRACE(hwy::TargetName(target));
-    body();
-  }
-  hwy::SetSupportedTargetsForTest(0);
-}
 
 template <typename T>
 std::vector<T> Normal(std::int64_t n, unsigned seed, double scale = 1) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/base/error.h"
+#include "engine/base/target.h"
 #include "nn/row_kernels.h"
 #include "nn/torch_threads.h"
 #include "regard/attention.h"
@@ -50,7 +51,10 @@ bool LayerStep::Can(const TransformerLayer& layer) {
          });
 }
 
-LayerStep::LayerStep(const TransformerLayer& layer) : layer_(layer) {}
+LayerStep::LayerStep(const TransformerLayer& layer) : layer_(layer) {
+  // Before the first product, so that all run on the same instruction set.
+  if (const Status status = engine::ChooseTarget(); !status.ok()) throw Error(status.message());
+}
 
 void LayerStep::Attend(std::int64_t rows, KeyValueCache& cache) {
   const MultiHeadOptions& o = layer_->self_attention->options();
@@ -107,7 +111,7 @@ void LayerStep::operator()(Tensor& x, KeyValueCache& cache) {
   Attend(rows, cache);
   Add(heads_, layer_->self_attention->out_proj, layer_->self_norm, x);
   ProductOfFewRows(before(layer_->ffn_norm), layer_->ffn_in->weight, layer_->ffn_in->bias, inner_);
-  Activate(o.activation, inner_.numel(), inner_.data_ptr<float>());
+  Activate(o.activation, inner_.numel(), inner_.const_data_ptr<float>(), inner_.data_ptr<float>());
   Add(inner_, layer_->ffn_out, layer_->ffn_norm, x);
 }
 

@@ -1,6 +1,5 @@
 #include "nn/row_kernels.h"
 
-#include <algorithm>
 #include <cmath>
 
 #define HWY_DISABLED_TARGETS HWY_SSSE3
@@ -18,11 +17,8 @@ namespace regard::nn {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-using engine::HWY_NAMESPACE::Exp;
 using engine::HWY_NAMESPACE::LoadFirst;
-using engine::HWY_NAMESPACE::Polynomial;
 using engine::HWY_NAMESPACE::SumOf;
-using engine::HWY_NAMESPACE::Tanh;
 using Tag = engine::HWY_NAMESPACE::Lanes<float>;
 using V = engine::HWY_NAMESPACE::Vector<float>;
 
@@ -110,50 +106,6 @@ void NormalizeRow(const RowNorm& norm, const float* HWY_RESTRICT x, float* HWY_R
   }
 }
 
-// erf(x) = 1 - (a_1 t + .. + a_5 t^5) exp(-x²), t = 1 / (1 + p x), for x >= 0 (Abramowitz and Stegun 1964,
-// 7.1.26).
-HWY_INLINE V Erf(V x) {
-  const Tag d;
-  const V size = hn::Abs(x), one = hn::Set(d, 1.0F);
-  const V t = hn::Div(one, hn::MulAdd(hn::Set(d, 0.3275911F), size, one));
-  const V sum =
-      Polynomial(t, {1.061405429F, -1.453152027F, 1.421413741F, -0.284496736F, 0.254829592F});  // over t
-  const V tail = hn::Mul(hn::Mul(sum, t), Exp<float>(hn::Neg(hn::Mul(size, size))));
-  return hn::CopySign(hn::Sub(one, tail), x);
-}
-
-void ActivateRow(Activation activation, std::int64_t n, float* x) {
-  const Tag d;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  const V half = hn::Set(d, 0.5F), one = hn::Set(d, 1.0F);
-  const auto each = [&](const auto& f) HWY_ATTR {
-    std::int64_t i = 0;
-    for (; i + lanes <= n; i += lanes) hn::StoreU(f(hn::LoadU(d, x + i)), d, x + i);
-    if (i == n) return;
-    HWY_ALIGN float rest[HWY_MAX_BYTES / sizeof(float)];
-    hn::Store(f(LoadFirst(x + i, static_cast<std::size_t>(n - i))), d, rest);
-    std::copy_n(rest, n - i, x + i);
-  };
-  switch (activation) {
-    case Activation::kRelu:  // a NaN stays one
-      each([&](V v) HWY_ATTR { return hn::IfThenElseZero(hn::Not(hn::Lt(v, hn::Zero(d))), v); });
-      break;
-    case Activation::kGelu:
-      each([&](V v) HWY_ATTR {
-        const V erf = Erf(hn::Mul(v, hn::Set(d, 0.70710678118654752F)));
-        return hn::Mul(hn::Mul(half, v), hn::Add(one, erf));
-      });
-      break;
-    case Activation::kGeluTanh:
-      each([&](V v) HWY_ATTR {
-        const V cubic = hn::MulAdd(hn::Mul(hn::Set(d, 0.044715F), hn::Mul(v, v)), v, v);
-        const V tanh = Tanh<float>(hn::Mul(hn::Set(d, 0.79788456080286536F), cubic));  // sqrt(2 / pi)
-        return hn::Mul(hn::Mul(half, v), hn::Add(one, tanh));
-      });
-      break;
-  }
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace regard::nn
 HWY_AFTER_NAMESPACE();
@@ -162,7 +114,6 @@ HWY_AFTER_NAMESPACE();
 namespace regard::nn {
 HWY_EXPORT(ProductOfRows);
 HWY_EXPORT(NormalizeRow);
-HWY_EXPORT(ActivateRow);
 
 void Product(const RowProduct& product, std::int64_t begin, std::int64_t end) {
   HWY_DYNAMIC_DISPATCH(ProductOfRows)(product, begin, end);
@@ -170,10 +121,6 @@ void Product(const RowProduct& product, std::int64_t begin, std::int64_t end) {
 
 void Normalize(const RowNorm& norm, const float* x, float* y) {
   HWY_DYNAMIC_DISPATCH(NormalizeRow)(norm, x, y);
-}
-
-void Activate(Activation activation, std::int64_t n, float* x) {
-  HWY_DYNAMIC_DISPATCH(ActivateRow)(activation, n, x);
 }
 
 }  // namespace regard::nn

@@ -1,5 +1,5 @@
 // The arithmetic of reading one more position: the product of a few rows with weights as torch stores them,
-// each weight read once, the norm of a row, and activations. A row gives the same bits beside any others and
+// each weight read once, and the norm of a row. A row gives the same bits beside any others and
 // on any number of threads.
 #ifndef REGARD_NN_ROW_KERNELS_H_
 #define REGARD_NN_ROW_KERNELS_H_
@@ -31,11 +31,6 @@ struct RowNorm {
   const float* bias = nullptr;
 };
 void Normalize(const RowNorm& norm, const float* x, float* y);
-
-enum class Activation { kRelu, kGelu, kGeluTanh };  // x Phi(x), and its approximation by tanh
-
-// x = activation(x) of n numbers; Phi is right to 1.5e-7.
-void Activate(Activation activation, std::int64_t n, float* x);
 
 }  // namespace regard::nn
 

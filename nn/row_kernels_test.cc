@@ -1,7 +1,6 @@
 #include "nn/row_kernels.h"
 
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <cmath>
 #include <cstdint>
@@ -9,21 +8,12 @@
 #include <random>
 #include <vector>
 
+#include "nn/target_testing.h"
+
 namespace regard::nn {
 namespace {
 
 constexpr double kEps = std::numeric_limits<float>::epsilon();
-
-// Runs `body` under each instruction set that this machine has.
-template <class Body>
-void ForEachTarget(const Body& body) {
-  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    hwy::SetSupportedTargetsForTest(target);
-    SCOPED_TRACE(hwy::TargetName(target));
-    body();
-  }
-  hwy::SetSupportedTargetsForTest(0);
-}
 
 std::vector<float> Normal(std::int64_t n, unsigned seed) {
   std::mt19937 random(seed);
@@ -92,34 +82,6 @@ TEST(RowNorm, HasMeanZeroAndVarianceOneBeforeWeightAndBias) {
           ASSERT_NEAR(y[i], expected, 1e-5 * (1 + std::abs(expected))) << width << " " << i;
         }
       }
-    }
-  });
-}
-
-TEST(Activations, OfEverySizeAreTheFormulasInDoubles) {
-  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-  const auto formula = [](Activation activation, double x) {
-    if (activation == Activation::kRelu) return x < 0 ? 0 : x;
-    if (activation == Activation::kGelu) return x / 2 * std::erfc(-x / std::sqrt(2));
-    return x / 2 * (1 + std::tanh(std::sqrt(2 / std::acos(-1)) * (x + 0.044715 * x * x * x)));
-  };
-  ForEachTarget([&] {
-    for (const Activation activation : {Activation::kRelu, Activation::kGelu, Activation::kGeluTanh}) {
-      for (const std::int64_t n : {1, 7, 16, 33, 200}) {
-        std::vector<float> x(n + 1, 4);
-        for (std::int64_t i = 0; i < n; ++i) x[i] = static_cast<float>(i - n / 2) / 8;
-        auto y = x;
-        Activate(activation, n, y.data());
-        for (std::int64_t i = 0; i < n; ++i) {
-          ASSERT_NEAR(y[i], formula(activation, x[i]), 4e-7 * (1 + std::abs(x[i]))) << x[i];
-        }
-        ASSERT_EQ(y[n], 4);
-      }
-      std::vector<float> far{-1e30F, 1e30F, kNaN};
-      Activate(activation, 3, far.data());
-      EXPECT_EQ(far[0], 0);
-      EXPECT_EQ(far[1], 1e30F);
-      EXPECT_TRUE(std::isnan(far[2]));
     }
   });
 }

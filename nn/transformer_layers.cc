@@ -1,6 +1,7 @@
 #include "nn/transformer_layers.h"
 
 #include "engine/base/error.h"
+#include "nn/activation.h"
 #include "nn/dropout.h"
 #include "nn/gru_kernels.h"
 #include "nn/run_attend.h"
@@ -55,11 +56,6 @@ TransformerLayerImpl::TransformerLayerImpl(const TransformerLayerOptions& option
   ffn_out = linear("ffn_out", o.ffn_dim, o.embed_dim);
 }
 
-Tensor TransformerLayerImpl::Activate(const Tensor& x) const {
-  if (options_.activation == Activation::kRelu) return torch::relu(x);
-  return torch::gelu(x, options_.activation == Activation::kGelu ? "none" : "tanh");
-}
-
 Tensor TransformerLayerImpl::Add(const Tensor& residual, const Tensor& x, torch::nn::Linear& linear,
                                  Norm& norm, std::uint64_t seed) {
   Tensor sum;
@@ -96,7 +92,7 @@ LayerResult TransformerLayerImpl::forward(const Tensor& x, const LayerCall& call
     result.x =
         Add(result.x, read.context, cross_attention->out_proj, cross_norm, DeriveSeed(call.seed, kCross));
   }
-  const Tensor inner = Activate(ffn_in(before(ffn_norm, result.x)));
+  const Tensor inner = Activate(options_.activation, ffn_in(before(ffn_norm, result.x)));
   result.x = Add(result.x, inner, ffn_out, ffn_norm, DeriveSeed(call.seed, kFfn));
   return result;
 }

@@ -6,8 +6,8 @@
 
 #include <cstdint>
 
+#include "nn/activation_kernels.h"
 #include "nn/multi_head.h"
-#include "nn/row_kernels.h"
 
 namespace regard::nn {
 
@@ -76,7 +76,6 @@ class TransformerLayerImpl : public torch::nn::Module {
   // residual + dropout(linear(x)), with the norm after it where that is the place
   torch::Tensor Add(const torch::Tensor& residual, const torch::Tensor& x, torch::nn::Linear& linear,
                     Norm& norm, std::uint64_t seed);
-  torch::Tensor Activate(const torch::Tensor& x) const;
 
   TransformerLayerOptions options_;
 };

@@ -165,18 +165,22 @@ def test_an_interrupted_training_goes_on_to_the_same_bits(tmp_path, lines):
 
 
 @pytest.mark.parametrize("code, args, message", [
-    (1, ["--patch", "4"], "patches of 4 x 4 pixels do not tile images of 6 x 6"),
-    (1, ["--attention", "hard", "--glimpses", "37", "--patch", "1"], "37 glimpses of an image of 36 patches"),
+    (2, ["--patch", "4"], "--patch 4: expected a divisor of both sizes of images of 6 x 6 pixels"),
+    (2, ["--attention", "hard", "--glimpses", "37", "--patch", "1"], "--glimpses 37: expected at most the 36 patches"),
     (2, ["--glimpses", "3"], "--glimpses needs --attention hard"),
     (2, ["--test-rows", "160"], "--test-rows 160: "),
     (2, ["--rows", "5"], "36 pixels a line do not make"),
     (2, ["--label", "weight"], "no column \"weight\" for the label"),
     (2, ["--attention", "loud"], "--attention"),
-    (1, ["--heads", "3"], "heads"),
+    (2, ["--heads", "3"], "--embed-dim 64: expected a multiple of the 3 heads"),
 ])
 def test_wrong_settings_are_named(tmp_path, lines, code, args, message):
     assert message in fail(code, "train", "images", lines, "-o", tmp_path / "run", *SMALL[:2], *args)
     assert not (tmp_path / "run").exists()
+
+
+def test_view_says_which_command_draws_images(soft):
+    assert f"classify {soft} IMAGES --picture" in fail(2, "view", soft, "--text", "a")
 
 
 def test_wrong_input_is_named(tmp_path, lines, soft, learned):

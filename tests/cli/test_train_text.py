@@ -4,6 +4,7 @@ import math
 import signal
 import subprocess
 import time
+import xml.etree.ElementTree as ElementTree
 
 import pytest
 import torch
@@ -126,6 +127,30 @@ def test_options_of_translators_and_their_runs_are_refused(bard, text, learned):
     assert "--beam does not apply: RUN is a language model" in fail(2, "evaluate", bard, text, "--beam", "2")
     assert "kind" in fail(1, "generate", learned)
     assert "kind" in fail(1, "translate", bard, "--text", "a")
+
+
+def test_view_draws_what_each_token_sees(bard, tmp_path):
+    shown = succeed("view", bard, "--text", "the cat").stdout
+    assert "the cat" in shown and "token" in shown and "sees" in shown
+    succeed("view", bard, "--text", "the cat", "--heads", "--svg", "a.svg", "--page", "a.html", cwd=tmp_path)
+    svg = ElementTree.parse(tmp_path / "a.svg").getroot()
+    texts = ["".join(element.itertext()) for element in svg.iter() if element.tag.endswith("text")]
+    for layer in (1, 2):
+        for head in (1, 2):
+            assert f"layer {layer}, head {head}" in texts
+    assert "layer 2, head 2" in (tmp_path / "a.html").read_text(encoding="utf-8")
+
+
+def test_view_of_texts_that_are_empty_or_too_long(bard):
+    assert "an empty text" in succeed("view", bard, "--text", "").stderr
+    process = succeed("view", bard, "--text", "x" + "the cat " * 4)
+    assert "33 tokens" in process.stderr and "32 at most" in process.stderr
+    assert "--beam" in fail(2, "view", bard, "--text", "the cat", "--beam", "2")
+
+
+def test_heads_that_do_not_divide_the_width_are_named(text, tmp_path):
+    assert "--embed-dim 32: expected a multiple of the 3 heads" in fail(
+        2, "train", "text", text, "-o", tmp_path / "run", "--embed-dim", "32", "--heads", "3")
 
 
 @pytest.mark.parametrize("name, data, named", [
