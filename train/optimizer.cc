@@ -1,11 +1,15 @@
 #include "train/optimizer.h"
 
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
+#include <numeric>
+#include <span>
 
 #include "engine/base/error.h"
 
@@ -32,15 +36,26 @@ double SumOfSquares(const float* x, std::int64_t n) {
 }  // namespace
 
 double GlobalNorm(const std::vector<torch::Tensor>& tensors) {
-  double sum = 0;
+  // Parts of one size, whatever the threads, so that the sum has the same bits on any number of them.
+  constexpr std::int64_t kPart = 65536;
+  std::vector<std::span<const float>> parts;
   std::vector<torch::Tensor> others;
   for (const torch::Tensor& tensor : tensors) {
     if (tensor.is_cpu() && tensor.scalar_type() == torch::kFloat && tensor.is_non_overlapping_and_dense()) {
-      sum += SumOfSquares(tensor.const_data_ptr<float>(), tensor.numel());
+      for (std::int64_t at = 0; at < tensor.numel(); at += kPart) {
+        parts.emplace_back(tensor.const_data_ptr<float>() + at, std::min(kPart, tensor.numel() - at));
+      }
     } else {
       others.push_back(tensor);
     }
   }
+  std::vector<double> sums(parts.size());
+  at::parallel_for(0, std::ssize(parts), 2, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t n = begin; n < end; ++n) {
+      sums[n] = SumOfSquares(parts[n].data(), static_cast<std::int64_t>(parts[n].size()));
+    }
+  });
+  double sum = std::accumulate(sums.begin(), sums.end(), 0.0);
   if (!others.empty()) {
     // Norms in the tensors' own type would overflow early for 16-bit ones.
     std::vector<torch::Tensor> norms = at::_foreach_norm(others, 2, torch::kDouble);
