@@ -9,14 +9,19 @@
 
 namespace regard::cli {
 
-view::AttentionPanel PanelOf(const train::Translation& translation, const std::string& title) {
-  const torch::Tensor weights = translation.attention.to(torch::kFloat32).contiguous();
-  const float* first = weights.data_ptr<float>();
+view::AttentionPanel PanelOf(const torch::Tensor& weights, const std::vector<std::string>& queries,
+                             const std::vector<std::string>& keys, const std::string& title) {
+  const torch::Tensor shown = weights.to(torch::kFloat32).contiguous();
+  const float* first = shown.data_ptr<float>();
   return {.title = title,
-          .queries = translation.target_pieces,
-          .keys = translation.source_pieces,
-          .weights = {first, first + weights.numel()},
+          .queries = queries,
+          .keys = keys,
+          .weights = {first, first + shown.numel()},
           .masked = {}};
+}
+
+view::AttentionPanel PanelOf(const train::Translation& translation, const std::string& title) {
+  return PanelOf(translation.attention, translation.target_pieces, translation.source_pieces, title);
 }
 
 void WritePicture(const std::string& path, const std::string& text) { data::WriteFileAtomically(path, text); }

@@ -2,12 +2,19 @@
 #ifndef REGARD_CLI_PICTURES_H_
 #define REGARD_CLI_PICTURES_H_
 
+#include <torch/types.h>
+
 #include <string>
+#include <vector>
 
 #include "train/translation_run.h"
 #include "view/attention_view.h"
 
 namespace regard::cli {
+
+// weights [L, S] of L queries and S keys.
+view::AttentionPanel PanelOf(const torch::Tensor& weights, const std::vector<std::string>& queries,
+                             const std::vector<std::string>& keys, const std::string& title);
 
 // Target pieces (rows) over source pieces (columns). The translation needs its weights. `title`: of the
 // panel.

@@ -61,16 +61,13 @@ view::AttentionDocument ViewTranslations(const ViewOptions& options, const Messa
   return document;
 }
 
-// weights [L, S] of the tokens of a text, of which none sees those after it.
+// weights [T, T] of the tokens of a text, of which none sees those after it.
 view::AttentionPanel CausalPanel(const torch::Tensor& weights, const std::vector<std::string>& tokens,
                                  const std::string& title) {
-  const torch::Tensor shown = weights.to(torch::kFloat32).contiguous();
-  const torch::Tensor masked = torch::ones(shown.sizes(), torch::kUInt8).triu(1);
-  return {.title = title,
-          .queries = tokens,
-          .keys = tokens,
-          .weights = {shown.data_ptr<float>(), shown.data_ptr<float>() + shown.numel()},
-          .masked = {masked.data_ptr<std::uint8_t>(), masked.data_ptr<std::uint8_t>() + masked.numel()}};
+  view::AttentionPanel panel = PanelOf(weights, tokens, tokens, title);
+  const torch::Tensor masked = torch::ones(weights.sizes(), torch::kUInt8).triu(1);
+  panel.masked.assign(masked.data_ptr<std::uint8_t>(), masked.data_ptr<std::uint8_t>() + masked.numel());
+  return panel;
 }
 
 // Each text is read by a language model.

@@ -8,6 +8,7 @@
 #include "engine/base/error.h"
 #include "models/beam.h"
 #include "models/config.h"
+#include "models/evaluation_mode.h"
 #include "models/smoothed_nll.h"
 #include "nn/dropout.h"
 #include "nn/gru_kernels.h"
@@ -231,11 +232,9 @@ std::vector<Hypothesis> Bahdanau::Translate(const Tensor& source, const Tensor& 
   ExpectBatch("source", source, lengths);
   if (options.beam < 1) throw Error("beam is " + std::to_string(options.beam) + ": expected 1 or more");
   torch::NoGradGuard guard;
-  const bool training = is_training();
-  eval();
+  const EvaluationMode mode(*this);
   BahdanauBeam beam(*this, Encode(source, lengths, AsGiven(source.size(0)), 0), options.beam,
                     options.attention);
-  train(training);
   const std::int64_t limit = options.max_length > 0 ? options.max_length : config_.max_target;
   auto results = BeamSearch(beam, source.size(0), limit, options);
   return results;

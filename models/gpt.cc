@@ -5,6 +5,7 @@
 
 #include "engine/base/error.h"
 #include "models/config.h"
+#include "models/evaluation_mode.h"
 #include "models/smoothed_nll.h"
 #include "nn/dropout.h"
 #include "nn/gru_kernels.h"
@@ -124,11 +125,9 @@ Tensor Gpt::Attention(const Tensor& tokens) {
   const Tensor text = tokens.unsqueeze(0);
   ExpectTokens(text, config_.context);
   const torch::NoGradGuard no_grad;
-  const bool training = is_training();
-  if (training) eval();
+  const EvaluationMode mode(*this);
   std::vector<Tensor> weights;
   Hidden(text, 0, 0, nullptr, &weights);
-  if (training) train();
   return torch::cat(weights);
 }
 
@@ -156,6 +155,9 @@ class GptDecoder : public LanguageDecoder {
 
  private:
   std::int64_t Read() const { return window_.defined() ? window_.size(1) : 0; }
+  void Remember(const Tensor& tokens) {
+    window_ = window_.defined() ? torch::cat({window_, tokens}, 1) : tokens.clone();
+  }
 
   Tensor ReadOn(const Tensor& tokens) {
     ExpectTokens(tokens, std::numeric_limits<std::int64_t>::max());
@@ -163,8 +165,7 @@ class GptDecoder : public LanguageDecoder {
     if (!steps_.empty() && tokens.size(1) == 1 && tokens.size(0) <= nn::kMaxStepRows && Read() < context) {
       return ReadOne(tokens);
     }
-    const bool training = model_.is_training();
-    if (training) model_.eval();
+    const EvaluationMode mode(model_);
     Tensor hidden;
     for (std::int64_t begin = 0; begin < tokens.size(1);) {
       const std::int64_t kept = Read() == context ? context / 2 : Read();
@@ -176,12 +177,10 @@ class GptDecoder : public LanguageDecoder {
         for (nn::KeyValueCache& cache : caches_) cache.Clear();
       }
       hidden = model_.Hidden(next, Read(), 0, &caches_);
-      window_ = window_.defined() ? torch::cat({window_, next}, 1) : next.clone();
+      Remember(next);
       begin += count;
     }
-    const Tensor logits = model_.Head(hidden.select(1, hidden.size(1) - 1));
-    if (training) model_.train();
-    return logits;
+    return model_.Head(hidden.select(1, hidden.size(1) - 1));
   }
 
   // One token of each of a few texts, within the context.
@@ -189,7 +188,7 @@ class GptDecoder : public LanguageDecoder {
     Tensor x = torch::embedding(model_.token_embedding_, tokens.select(1, 0));
     x.add_(model_.position_embedding_[Read()]);
     for (std::size_t n = 0; n < steps_.size(); ++n) steps_[n](x, caches_[n]);
-    window_ = window_.defined() ? torch::cat({window_, tokens}, 1) : tokens.clone();
+    Remember(tokens);
     Tensor normed = torch::empty_like(x), logits = torch::empty({x.size(0), model_.config_.vocab});
     nn::NormOfFewRows(model_.final_norm_, x, normed);
     nn::ProductOfFewRows(normed, model_.head_, {}, logits);

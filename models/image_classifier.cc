@@ -7,6 +7,7 @@
 
 #include "engine/base/error.h"
 #include "models/config.h"
+#include "models/evaluation_mode.h"
 #include "models/smoothed_nll.h"
 #include "nn/dropout.h"
 #include "nn/gru_kernels.h"
@@ -163,8 +164,7 @@ std::pair<Tensor, Tensor> ImageTransformer::Soft(const Tensor& patches, std::uin
 
 ImageTransformer::Walk ImageTransformer::Look(const Tensor& patches, bool draw, std::uint64_t seed) {
   torch::NoGradGuard no_grad;
-  const bool training = is_training();
-  if (training) eval();
+  const EvaluationMode mode(*this);
   const std::int64_t count = patches.size(0);
   const Tensor keys = locations_.unsqueeze(0).expand({count, -1, -1});
   Tensor unseen = torch::ones({count, 1, config_.patches()}, torch::kBool);
@@ -173,10 +173,7 @@ ImageTransformer::Walk ImageTransformer::Look(const Tensor& patches, bool draw, 
   Tensor x = start_.view({1, 1, -1}).expand({count, 1, -1});
   for (std::int64_t t = 0;; ++t) {
     const Tensor y = Layers(x, /*causal=*/true, 0, &caches);
-    if (t == config_.glimpses) {
-      if (training) train();
-      return {torch::cat(places, 1), torch::cat(seen, 1), y.squeeze(1)};
-    }
+    if (t == config_.glimpses) return {torch::cat(places, 1), torch::cat(seen, 1), y.squeeze(1)};
     nn::AttendOptions options;
     options.keep = unseen;
     options.normalizer = draw ? nn::NormalizerKind::kSample : nn::NormalizerKind::kArgmax;
@@ -242,8 +239,7 @@ LossSum ImageTransformer::Loss(const ImageBatch& batch, double label_smoothing, 
 
 Classification ImageTransformer::Classify(const Tensor& images) {
   torch::NoGradGuard no_grad;
-  const bool training = is_training();
-  if (training) eval();
+  const EvaluationMode mode(*this);
   Classification result;
   const Tensor patches = Patches(images);
   Tensor logits;
@@ -254,7 +250,6 @@ Classification ImageTransformer::Classify(const Tensor& images) {
     logits = head_(walk.state);
     result.glimpses = walk.places;
   }
-  if (training) train();
   result.log_probs = torch::log_softmax(logits, -1);
   return result;
 }

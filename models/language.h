@@ -36,8 +36,8 @@ class LanguageModel : public torch::nn::Module {
   virtual std::int64_t context() const = 0;
   // seed: of this step's dropout; the same seed gives the same mask. Only used in training mode.
   virtual LossSum Loss(const TokenBatch& batch, std::uint64_t seed) = 0;
-  // What each token of a text [T], T <= context(), attends to: weights [layers, heads, T, T], in evaluation
-  // mode, without gradient.
+  // What each token of a text (int64 [T], 1 <= T <= context()) attends to: weights [layers, heads, T, T], in
+  // evaluation mode, without gradient. Throws regard::Error naming a shape that does not fit.
   virtual torch::Tensor Attention(const torch::Tensor& tokens) = 0;
   // Starts with no text, in evaluation mode. The model has to outlive it, with its weights unchanged.
   virtual std::unique_ptr<LanguageDecoder> Decode() = 0;

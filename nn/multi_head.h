@@ -25,7 +25,8 @@ class KeyValueCache {
   KeyValues Append(const torch::Tensor& keys, const torch::Tensor& values);
   KeyValues All() const;
   // Makes room for what Append would add, of shape [B, G, L, D], which the caller writes: the last L of the
-  // first length() positions of keys() and values().
+  // first length() positions of keys() and values(). Throws regard::Error where B, G or D are not those
+  // there.
   void Extend(torch::IntArrayRef shape, const torch::TensorOptions& options);
   const torch::Tensor& keys() const { return keys_; }      // [B, G, capacity, D], contiguous
   const torch::Tensor& values() const { return values_; }  // the same

@@ -93,15 +93,15 @@ void NormalizeRow(const RowNorm& norm, const float* HWY_RESTRICT x, float* HWY_R
     return SumOf<float>(total);
   };
   const auto width = static_cast<float>(norm.width);
-  const V mean = hn::Set(d, sum([](V v) HWY_ATTR { return v; }) / width);
+  const float mean = sum([](V v) HWY_ATTR { return v; }) / width;
   const float variance = sum([&](V v) HWY_ATTR {
-                           const V away = hn::Sub(v, mean);
+                           const V away = hn::Sub(v, hn::Set(d, mean));
                            return hn::Mul(away, away);
                          }) /
                          width;
   const auto scale = static_cast<float>(1 / std::sqrt(variance + norm.eps));
   for (std::int64_t i = 0; i < norm.width; ++i) {
-    const float z = (x[i] - hn::GetLane(mean)) * scale * norm.weight[i];
+    const float z = (x[i] - mean) * scale * norm.weight[i];
     y[i] = norm.bias == nullptr ? z : z + norm.bias[i];
   }
 }

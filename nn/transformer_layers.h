@@ -66,7 +66,7 @@ class TransformerLayerImpl : public torch::nn::Module {
   // Keys and values of a memory [B, S, memory_size], for LayerCall.
   KeyValues ProjectMemory(const torch::Tensor& memory);
 
-  const TransformerLayerOptions& options() const { return options_; }  // with sizes of 0 filled in
+  const TransformerLayerOptions& options() const { return options_; }  // with the ffn_dim that 0 stands for
 
   Norm self_norm{nullptr}, cross_norm{nullptr}, ffn_norm{nullptr};
   MultiHeadAttention self_attention{nullptr}, cross_attention{nullptr};
